@@ -1,0 +1,104 @@
+// Package queue is the edge to SQS as a function sees it: a received message
+// with its age and receipt, a shorter wait for one that has to come again, and
+// the dead-letter queue for one that never can succeed.
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Message is one message of a batch.
+type Message struct {
+	ID       string
+	Body     string
+	Receipt  string
+	Sent     time.Time // by the queue's clock; zero where it is not known
+	Receives int       // how often it was received, this time included
+}
+
+// Batch reads the records of an event source mapping's invocation.
+func Batch(in events.SQSEvent) []Message {
+	out := make([]Message, len(in.Records))
+	for i, r := range in.Records {
+		out[i] = Message{ID: r.MessageId, Body: r.Body, Receipt: r.ReceiptHandle}
+		if ms, err := strconv.ParseInt(r.Attributes["SentTimestamp"], 10, 64); err == nil {
+			out[i].Sent = time.UnixMilli(ms)
+		}
+		out[i].Receives, _ = strconv.Atoi(r.Attributes["ApproximateReceiveCount"]) // 0 where it is not given
+	}
+	return out
+}
+
+// Response names the messages to be delivered again. The list is never nil: an
+// empty one says that all succeeded, whatever the runtime makes of null.
+func Response(failed []string) events.SQSEventResponse {
+	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	for _, id := range failed {
+		out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: id})
+	}
+	return out
+}
+
+// API is what of the SDK's client is used.
+type API interface {
+	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
+}
+
+// Client acts on messages of one queue and its dead-letter queue.
+type Client struct {
+	api             API
+	url, deadLetter string
+}
+
+// New returns a client; both are queue URLs.
+func New(api API, url, deadLetterURL string) *Client {
+	return &Client{api: api, url: url, deadLetter: deadLetterURL}
+}
+
+// Again makes the message visible after wait, in whole seconds and at most 12
+// hours (SQS), in place of the queue's own visibility timeout.
+func (c *Client) Again(ctx context.Context, m Message, wait time.Duration) error {
+	_, err := c.api.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+		QueueUrl: &c.url, ReceiptHandle: &m.Receipt, VisibilityTimeout: int32(wait.Round(time.Second).Seconds()),
+	})
+	if err != nil {
+		return fmt.Errorf("changing the visibility of message %s: %w", m.ID, err)
+	}
+	return nil
+}
+
+// Attributes of a dead letter, beside the body as it was received.
+const (
+	AttributeReason    = "elbridge.reason"
+	AttributeMessageID = "elbridge.messageId"
+)
+
+// maxReason keeps a reason well within SQS's size for attributes.
+const maxReason = 1024
+
+// Bury sends the message with the reason to the dead-letter queue. Only after
+// it succeeds may the message be acknowledged.
+func (c *Client) Bury(ctx context.Context, m Message, reason string) error {
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	text := func(s string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: new("String"), StringValue: &s}
+	}
+	_, err := c.api.SendMessage(ctx, &sqs.SendMessageInput{
+		QueueUrl: &c.deadLetter, MessageBody: &m.Body,
+		MessageAttributes: map[string]types.MessageAttributeValue{AttributeReason: text(reason), AttributeMessageID: text(m.ID)},
+	})
+	if err != nil {
+		return fmt.Errorf("sending message %s to the dead-letter queue: %w", m.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package targetgroup
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	"github.com/aws/smithy-go"
+)
+
+// The classes of an ELBv2 error. errors.Is asks for them; the SDK's own error
+// stays in the chain for the log.
+var (
+	// ErrNotFound: the group does not exist. Nothing will change that but its owner.
+	ErrNotFound = errors.New("target group not found")
+	// ErrInvalidTarget: this very target can't be in this group.
+	ErrInvalidTarget = errors.New("target refused")
+	// ErrQuota: the group or its load balancer is full; removals may make room.
+	ErrQuota = errors.New("target quota reached")
+	// ErrThrottled: the account's rate is used up. A delay, not a failure (I6).
+	ErrThrottled = errors.New("throttled")
+	// ErrDenied: our role may not do this.
+	ErrDenied = errors.New("access denied")
+	// ErrUnavailable: ELB can't answer now, HealthUnavailable included. Never "empty".
+	ErrUnavailable = errors.New("service unavailable")
+)
+
+// azWanted is the text by which ELB asks for a zone; there is no code for it.
+// ValidationError: "You must specify an Availability Zone …", in mixed case.
+const azWanted = "must specify an availability zone"
+
+// classes maps error codes to classes. Codes and meanings: the ELBv2 API's
+// common and modelled errors.
+var classes = map[string]error{
+	"TargetGroupNotFound":              ErrNotFound,
+	"TargetGroupNotFoundException":     ErrNotFound,
+	"InvalidTarget":                    ErrInvalidTarget,
+	"InvalidTargetException":           ErrInvalidTarget,
+	"ValidationError":                  ErrInvalidTarget,
+	"TooManyRegistrationsForTargetId":  ErrInvalidTarget,
+	"TooManyTargets":                   ErrQuota,
+	"TooManyTargetsException":          ErrQuota,
+	"Throttling":                       ErrThrottled,
+	"ThrottlingException":              ErrThrottled,
+	"RequestLimitExceeded":             ErrThrottled,
+	"TooManyRequestsException":         ErrThrottled,
+	"AccessDenied":                     ErrDenied,
+	"AccessDeniedException":            ErrDenied,
+	"UnauthorizedOperation":            ErrDenied,
+	"InvalidClientTokenId":             ErrDenied,
+	"SignatureDoesNotMatch":            ErrDenied,
+	"ExpiredToken":                     ErrDenied,
+	"HealthUnavailable":                ErrUnavailable,
+}
+
+// classify wraps err with its class and what was being done. An error that has
+// no class of its own is ErrUnavailable: trying again is what is left.
+func classify(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %w", doing, class(err), err)
+}
+
+func class(err error) error {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		if c, known := classes[api.ErrorCode()]; known {
+			return c
+		}
+	}
+	var perTarget *types.TooManyRegistrationsForTargetIdException
+	if errors.As(err, &perTarget) {
+		return ErrInvalidTarget
+	}
+	return ErrUnavailable
+}
+
+// wantsZone reports whether err is ELB's "you must specify an Availability
+// Zone" for an address outside the group's VPC (P013).
+func wantsZone(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorCode() == "ValidationError" &&
+		strings.Contains(strings.ToLower(api.ErrorMessage()), azWanted)
+}
