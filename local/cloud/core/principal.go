@@ -1,0 +1,66 @@
+package core
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Principal is who signs with an access key.
+type Principal struct {
+	AccessKeyID     string `json:"accessKeyId"`
+	SecretAccessKey string `json:"secretAccessKey"`
+	SessionToken    string `json:"sessionToken,omitempty"` // of temporary credentials
+	Account         string `json:"account"`
+	ARN             string `json:"arn"`
+	UserID          string `json:"userId,omitempty"`
+	// Expires ends temporary credentials; zero means never.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// Principals knows every access key.
+type Principals struct {
+	mu  sync.RWMutex
+	key map[string]Principal
+}
+
+// NewPrincipals returns a set with the given principals.
+func NewPrincipals(all ...Principal) (*Principals, error) {
+	p := &Principals{key: map[string]Principal{}}
+	for _, one := range all {
+		if err := p.Add(one); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// Add makes an access key known, or replaces what is known of it.
+func (p *Principals) Add(one Principal) error {
+	if one.AccessKeyID == "" || one.SecretAccessKey == "" || len(one.Account) != 12 || one.ARN == "" {
+		return fmt.Errorf("principal %q: want an access key, a secret, an account of 12 digits and an ARN, got account %q and ARN %q",
+			one.AccessKeyID, one.Account, one.ARN)
+	}
+	if one.UserID == "" {
+		one.UserID = "AIDA" + one.AccessKeyID
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.key[one.AccessKeyID] = one
+	return nil
+}
+
+// Remove forgets an access key.
+func (p *Principals) Remove(accessKeyID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.key, accessKeyID)
+}
+
+// Find returns the principal of an access key.
+func (p *Principals) Find(accessKeyID string) (Principal, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	one, ok := p.key[accessKeyID]
+	return one, ok
+}
