@@ -1,0 +1,42 @@
+// Package telemetry is how the functions speak to operators: names of
+// environment variables and metrics, metrics as CloudWatch's embedded metric
+// format, and JSON logs. The names are constants, so that code, stacks,
+// dashboards and alarms cannot disagree.
+package telemetry
+
+// Namespace is the CloudWatch namespace of every metric.
+const Namespace = "elbridge"
+
+// Metrics of the functions.
+const (
+	HintsTotal                = "hints_total"                  // by result
+	RegistrationsTotal        = "registrations_total"          // by result
+	DeregistrationsTotal      = "deregistrations_total"        // by result
+	TargetsHeld               = "targets_held"                 // removals held at the end of an invocation
+	BindingsInvalid           = "bindings_invalid"             // rules or targets that cover nothing
+	EventToRegisterSeconds    = "event_to_register_seconds"    // observed by the webhook → accepted by ELB (P002)
+	DeleteToDeregisterSeconds = "delete_to_deregister_seconds" // the same for a pod that ends (P019)
+	ThrottledTotal            = "aws_throttled_total"          // by operation (P064)
+	MutatingCallsTotal        = "aws_mutating_calls_total"     // by operation
+)
+
+// Dimensions, from closed sets only: pods, addresses and events belong in logs.
+const (
+	DimResult    = "result"
+	DimOperation = "operation"
+)
+
+// Environment variables of the functions. Stacks set them by these constants.
+const (
+	EnvBus           = "ELBRIDGE_BUS"                 // name or ARN of the bus
+	EnvQueueURL      = "ELBRIDGE_QUEUE_URL"           // the registrar's queue
+	EnvQueueARN      = "ELBRIDGE_QUEUE_ARN"           // the same: rule targets name it
+	EnvDeadLetterURL = "ELBRIDGE_DEAD_LETTER_URL"     // where what can't be understood is kept visible
+	EnvClusters      = "ELBRIDGE_CLUSTERS"            // JSON list of clusters
+	EnvMode          = "ELBRIDGE_MODE"                // manage (default) or observe, for everything (I19)
+	EnvVerify        = "ELBRIDGE_VERIFY"              // always (default) or prefer
+	EnvHintMaxAge    = "ELBRIDGE_HINT_MAX_AGE"        // Go duration, default 10m
+	EnvRegisterPace  = "ELBRIDGE_REGISTER_PACE"       // Go duration, default 800ms
+	EnvDescribeSpare = "ELBRIDGE_DESCRIBE_PER_SECOND" // spare DescribeTargetHealth calls a second and instance, default 1
+	EnvLogLevel      = "ELBRIDGE_LOG_LEVEL"           // debug, info (default), warn, error
+)
