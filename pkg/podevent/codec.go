@@ -41,8 +41,7 @@ func Decode(detail []byte) (Event, error) {
 // ports, labels last. An event that is too large without any of them is an
 // error; no pod that an API server accepts makes one.
 func (e Event) Encode() ([]byte, error) {
-	e = e.normal()
-	detail, err := json.Marshal(e)
+	detail, err := marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("pod event %s/%s: %w", e.Namespace, e.Name, err)
 	}
