@@ -123,6 +123,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// statusClientGone is what records show of calls that nobody waited for.
+const statusClientGone = 499
+
 // errCut means: send nothing and close the connection.
 var errCut = errors.New("connection cut by a fault")
 
@@ -154,6 +157,9 @@ func asError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		return e
+	}
+	if errors.Is(err, context.Canceled) {
+		return &Error{Code: "ClientGone", Message: "the client did not wait for the answer", Status: statusClientGone}
 	}
 	return &Error{Code: "InternalFailure", Message: err.Error(), Status: http.StatusInternalServerError}
 }
@@ -250,7 +256,7 @@ func newID() string {
 // NewID returns a random id in the form of a UUID.
 func NewID() string { return newID() }
 
-// drain is used by tests and control routes to read a small document.
+// readSmall reads the document of a control request.
 func readSmall(r io.Reader) ([]byte, error) {
 	var b bytes.Buffer
 	_, err := b.ReadFrom(io.LimitReader(r, 1<<20))
