@@ -1,39 +1,66 @@
 // Package eventpattern reads and matches EventBridge event patterns: the whole
-// language, as the service means it. It is pure: bytes in, a decision out.
+// language, as the service means it. resync decides with it which pods a target
+// group should hold, so a pattern it cannot read is an error and never a silent
+// non-match.
+//
+// It is pure: bytes in, a decision out. Patterns, events and sets are immutable
+// and safe for concurrent use, and nothing an input says makes it panic, loop or
+// allocate without bound.
 package eventpattern
 
-import "errors"
+// Limits of a pattern.
+const (
+	// MaxPatternLength is the longest pattern, in characters (UTF-16 code units):
+	// the EventPattern member of the EventBridge API has this maximum.
+	MaxPatternLength = 4096
+	// MaxCombinations bounds the product of the $or lists: a pattern is one
+	// conjunction for each combination of their branches.
+	MaxCombinations = 1000
+	// MaxWildcards bounds the * in the wildcard values of a pattern, each value
+	// counted once for every time it is written.
+	MaxWildcards = 128
+)
 
-// SyntaxError says why a pattern was refused: where, which operator, and what
-// would have been accepted.
-type SyntaxError struct {
-	Path     string // joined with dots, as in "detail.labels.app"; empty for the pattern itself
-	Operator string // "numeric", "cidr", …; empty where no operator is involved
-	Reason   string // what was found and what would be valid
-	Offset   int    // byte offset in the pattern
+// Pattern is a compiled event pattern.
+type Pattern struct {
+	text     string
+	branches []branch
 }
 
-func (e *SyntaxError) Error() string { return e.Reason }
+// A branch is one conjunction: the event matches the pattern if it matches any
+// branch. Without $or there is one.
+type branch struct {
+	conditions []*condition // ordered by path, see comparePaths
+}
 
-// Pattern is a compiled event pattern. It is immutable and safe for concurrent use.
-type Pattern struct{ text string }
+// A condition is what a pattern says about one path: the event's value must pass
+// one of the tests, or the path must be absent.
+type condition struct {
+	path   string // keys joined with dots
+	hash   uint64 // hashPath(path)
+	tests  []test
+	absent bool // {"exists": false} is among the alternatives
+}
 
-// Event is an event, flattened once. It is immutable and safe for concurrent use.
-type Event struct{}
-
-var errTODO = errors.New("not written yet")
+// A test is one operator with its operand.
+type test interface {
+	passes(f *field) bool
+}
 
 // Parse compiles a pattern. The error is a *SyntaxError.
-func Parse(pattern []byte) (*Pattern, error) { return nil, errTODO }
+//
+// Text after the closing brace is ignored, as the service's matcher does.
+func Parse(pattern []byte) (*Pattern, error) {
+	p := parser{scanner: scanner{s: string(pattern)}}
+	branches, err := p.parse()
+	if err != nil {
+		return nil, err
+	}
+	return &Pattern{text: p.s, branches: branches}, nil
+}
 
 // String is the text that Parse was given.
 func (p *Pattern) String() string { return p.text }
-
-// ParseEvent reads an event once, for any number of patterns.
-func ParseEvent(event []byte) (*Event, error) { return nil, errTODO }
-
-// Matches reports whether the event matches.
-func (p *Pattern) Matches(e *Event) bool { return false }
 
 // Match is ParseEvent and Matches in one call.
 func (p *Pattern) Match(event []byte) (bool, error) {

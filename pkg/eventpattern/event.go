@@ -1,0 +1,195 @@
+package eventpattern
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Limits of an event. Both are above what the service delivers.
+const (
+	MaxEventBytes = 16 << 20
+	MaxEventDepth = 1001 // the detail may have 1000 levels
+)
+
+// Event is an event, flattened once: its scalars, each with its path and the
+// array elements it lies in.
+type Event struct {
+	fields   []field
+	steps    []step
+	elements []element
+	// heads and field.next index the fields by the hash of their path. Within a
+	// bucket they stand in the order of the event.
+	heads []int32
+}
+
+// none ends chains of steps, elements and fields.
+const none int32 = -1
+
+// A field is a scalar of the event.
+type field struct {
+	text    string // of a string without quotes and escapes, of others as spelled
+	num     number // of a number
+	path    uint64 // hash of the joined path
+	step    int32  // the last key of its path
+	element int32  // the innermost array element it lies in, or none
+	next    int32  // in the same bucket, or none
+	kind    kind
+}
+
+// A step is a key on the way to a field. Paths are chains of steps and never
+// joined: an event of long keys would make them longer than itself.
+type step struct {
+	key    string
+	parent int32
+}
+
+// An element is an object or array within an array. Scalars in an array stand
+// for the field that holds the array, whatever their place.
+type element struct {
+	array  int32 // number of the array in the event
+	parent int32 // the element that the array lies in, or none
+	depth  int32 // how many elements it lies in
+}
+
+// ParseEvent reads an event once, for any number of patterns. A key that occurs
+// twice in an object has both values.
+func ParseEvent(event []byte) (*Event, error) {
+	if len(event) > MaxEventBytes {
+		return nil, fmt.Errorf("event: %d bytes, %d is the most", len(event), MaxEventBytes)
+	}
+	f := flattener{scanner: scanner{s: string(event)}}
+	e, err := f.flatten()
+	if err != nil {
+		return nil, fmt.Errorf("event: %w", err)
+	}
+	return e, nil
+}
+
+// flattener turns an event's text into fields.
+type flattener struct {
+	scanner
+	event  Event
+	arrays int32 // so far
+	depth  int
+}
+
+// place is where in the event the flattener is.
+type place struct {
+	step    int32
+	element int32
+	hash    pathHash
+}
+
+func (f *flattener) flatten() (*Event, error) {
+	if !utf8.ValidString(f.s) {
+		return nil, f.fail("the text is not valid UTF-8")
+	}
+	k, err := f.peek()
+	if err != nil {
+		return nil, err
+	}
+	if k != kindObject {
+		return nil, f.fail("%s where the event's object belongs", k)
+	}
+	f.event.fields = make([]field, 0, 40)
+	f.event.steps = make([]step, 0, 48)
+	if err := f.object(place{step: none, element: none}); err != nil {
+		return nil, err
+	}
+	f.space()
+	if f.i < len(f.s) {
+		return nil, f.fail("%s after the event's object", f.found())
+	}
+	f.event.buildIndex()
+	return &f.event, nil
+}
+
+func (f *flattener) value(at place) error {
+	k, err := f.peek()
+	if err != nil {
+		return err
+	}
+	switch k {
+	case kindObject:
+		return f.object(at)
+	case kindArray:
+		return f.array(at)
+	}
+	text, err := f.scalar(k)
+	if err != nil {
+		return err
+	}
+	v := field{text: text, kind: k, path: at.hash.sum(), step: at.step, element: at.element}
+	if k == kindNumber {
+		v.num = parseNumber(text)
+	}
+	f.event.fields = append(f.event.fields, v)
+	return nil
+}
+
+func (f *flattener) enter() error {
+	if f.depth++; f.depth > MaxEventDepth {
+		return f.fail("more than %d levels", MaxEventDepth)
+	}
+	f.i++ // the bracket
+	return nil
+}
+
+func (f *flattener) object(at place) error {
+	if err := f.enter(); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		key, more, err := f.member(first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			f.depth--
+			return nil
+		}
+		f.event.steps = append(f.event.steps, step{key: key, parent: at.step})
+		inner := place{step: int32(len(f.event.steps) - 1), element: at.element, hash: at.hash.key(key)}
+		if err := f.value(inner); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *flattener) array(at place) error {
+	if err := f.enter(); err != nil {
+		return err
+	}
+	array := f.arrays
+	f.arrays++
+	for first := true; ; first = false {
+		more, err := f.element(first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			f.depth--
+			return nil
+		}
+		inner := at
+		k, err := f.peek()
+		if err != nil {
+			return err
+		}
+		if k == kindObject || k == kindArray {
+			inner.element = f.newElement(array, at.element)
+		}
+		if err := f.value(inner); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *flattener) newElement(array, parent int32) int32 {
+	e := element{array: array, parent: parent}
+	if parent != none {
+		e.depth = f.event.elements[parent].depth + 1
+	}
+	f.event.elements = append(f.event.elements, e)
+	return int32(len(f.event.elements) - 1)
+}
