@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,21 +29,38 @@ const patience = time.Minute
 // start starts a cluster for a test, with a build of the programs if need be.
 func start(t *testing.T, config cluster.Config) *cluster.Cluster {
 	t.Helper()
+	return startAll(t, config)[0]
+}
+
+// startAll starts several at once.
+func startAll(t *testing.T, configs ...cluster.Config) []*cluster.Cluster {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}
-	if config.Dir == "" {
-		config.Dir = t.TempDir()
+	clusters, faults := make([]*cluster.Cluster, len(configs)), make([]error, len(configs))
+	var all sync.WaitGroup
+	for i, config := range configs {
+		if config.Dir == "" {
+			config.Dir = t.TempDir()
+		}
+		config.Progress = os.Stderr
+		all.Go(func() {
+			began := time.Now()
+			clusters[i], faults[i] = cluster.Start(context.Background(), config)
+			t.Logf("cluster %s started in %s", config.Name, time.Since(began).Round(time.Millisecond))
+		})
 	}
-	config.Progress = os.Stderr
-	began := time.Now()
-	c, err := cluster.Start(context.Background(), config)
-	if err != nil {
+	all.Wait()
+	for _, c := range clusters {
+		if c != nil {
+			t.Cleanup(func() { c.Stop(context.Background()) })
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("cluster %s ready after %s", c.Name, time.Since(began).Round(time.Millisecond))
-	t.Cleanup(func() { c.Stop(context.Background()) })
-	return c
+	return clusters
 }
 
 func client(t *testing.T, c *cluster.Cluster, id cluster.Identity) *cluster.Client {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -144,6 +145,22 @@ func (c *Cluster) StopPart(ctx context.Context, part Part) {
 	if p != nil {
 		p.stop(ctx, stopGrace)
 	}
+}
+
+// PausePart freezes a part: it keeps its connections and answers nothing, as when
+// the network swallows everything. ResumePart or StopPart end that.
+func (c *Cluster) PausePart(part Part) error { return c.signal(part, syscall.SIGSTOP) }
+
+// ResumePart lets a paused part go on.
+func (c *Cluster) ResumePart(part Part) error { return c.signal(part, syscall.SIGCONT) }
+
+func (c *Cluster) signal(part Part, s syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.running[part]; p != nil && p.alive() {
+		return p.signal(s)
+	}
+	return fmt.Errorf("cluster %s: %s does not run", c.Name, part)
 }
 
 // Stop ends all parts, the last started first. When it returns none of them is
