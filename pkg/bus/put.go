@@ -67,7 +67,7 @@ type Unsent struct {
 // Retry says how Put deals with entries and calls that fail for now. Put is the
 // only one that retries: the SDK's own retries are turned off.
 type Retry struct {
-	Attempts       int           // calls per chunk at most; 0: until the context ends
+	Attempts       int           // calls per chunk at most; 0 is 4, less than 0 is until the context ends
 	AttemptTimeout time.Duration // of one call
 	Base, Cap      time.Duration // wait before the second call, and at most; jittered down to a half
 }
@@ -83,11 +83,10 @@ type Publisher struct {
 }
 
 // NewPublisher returns a publisher for the bus of that name or ARN. Zero fields
-// of retry, Attempts aside, take their defaults: 3 s a call, waits from 50 ms
-// to 1 s.
+// of retry take their defaults: 4 calls of at most 3 s, waits from 50 ms to 1 s.
 func NewPublisher(api PutAPI, bus string, retry Retry) *Publisher {
-	if retry == (Retry{}) {
-		retry = defaultRetry
+	if retry.Attempts == 0 {
+		retry.Attempts = defaultRetry.Attempts
 	}
 	if retry.AttemptTimeout <= 0 {
 		retry.AttemptTimeout = defaultRetry.AttemptTimeout

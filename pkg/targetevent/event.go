@@ -51,7 +51,8 @@ type Key struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Node      string `json:"node,omitempty"`
 	Witness   string `json:"witness,omitempty"` // the second witness of a removal (I9)
-	Reason    string `json:"reason,omitempty"`
+	Reason    string `json:"reason,omitempty"`  // why it changed or is held, in words
+	Rule      string `json:"rule,omitempty"`    // ARN, where several rules share the group
 	EventID   string `json:"eventId,omitempty"` // the hint behind this key, where several caused one call
 	MessageID string `json:"messageId,omitempty"`
 }
@@ -98,7 +99,6 @@ type RemovalHeld struct {
 	WouldDo     bool      `json:"wouldDo"`
 	Held        []Key     `json:"held"`
 	Hash        string    `json:"hash"`
-	Limit       string    `json:"limit"` // which limit holds them, in words
 	Counts      Counts    `json:"counts"`
 	At          time.Time `json:"at"`
 }
