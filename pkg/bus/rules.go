@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
@@ -17,6 +18,9 @@ const (
 	// so this is far past what an account may have.
 	maxRulePages = 100
 )
+
+// ErrNotFound is returned for a rule that does not exist (any more).
+var ErrNotFound = errors.New("rule not found")
 
 // RulesAPI is what of the SDK's client reads rules.
 type RulesAPI interface {
@@ -61,7 +65,7 @@ func (r *Rules) List(ctx context.Context) ([]binding.Rule, error) {
 func (r *Rules) Rule(ctx context.Context, name string) (binding.Rule, error) {
 	out, err := r.api.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &name, EventBusName: &r.bus})
 	if err != nil {
-		return binding.Rule{}, fmt.Errorf("reading rule %s of bus %s: %w", name, r.bus, err)
+		return binding.Rule{}, fmt.Errorf("reading rule %s of bus %s: %w", name, r.bus, notFound(err))
 	}
 	return binding.Rule{ARN: deref(out.Arn), Name: deref(out.Name), Bus: deref(out.EventBusName),
 		State: string(out.State), Pattern: deref(out.EventPattern), ScheduleExpression: deref(out.ScheduleExpression)}, nil
@@ -74,7 +78,7 @@ func (r *Rules) Targets(ctx context.Context, name string) ([]binding.Target, err
 	for range maxRulePages {
 		out, err := r.api.ListTargetsByRule(ctx, in)
 		if err != nil {
-			return nil, fmt.Errorf("listing the targets of rule %s: %w", name, err)
+			return nil, fmt.Errorf("listing the targets of rule %s: %w", name, notFound(err))
 		}
 		for _, t := range out.Targets {
 			targets = append(targets, target(t))
@@ -98,6 +102,15 @@ func (r *Rules) Tags(ctx context.Context, arn string) (map[string]string, error)
 		tags[deref(t.Key)] = deref(t.Value)
 	}
 	return tags, nil
+}
+
+// notFound adds ErrNotFound to the SDK's own error of that meaning.
+func notFound(err error) error {
+	var gone *types.ResourceNotFoundException
+	if errors.As(err, &gone) {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return err
 }
 
 func target(t types.Target) binding.Target {

@@ -38,5 +38,6 @@ const (
 	EnvHintMaxAge    = "ELBRIDGE_HINT_MAX_AGE"        // Go duration, default 10m
 	EnvRegisterPace  = "ELBRIDGE_REGISTER_PACE"       // Go duration, default 800ms
 	EnvDescribeSpare = "ELBRIDGE_DESCRIBE_PER_SECOND" // spare DescribeTargetHealth calls a second and instance, default 1
+	EnvAnnotations   = "ELBRIDGE_ANNOTATIONS"         // allow-list of annotations, as the webhook has it
 	EnvLogLevel      = "ELBRIDGE_LOG_LEVEL"           // debug, info (default), warn, error
 )

@@ -1,0 +1,95 @@
+// Command registrar is the Lambda behind the binding queue: every SQS message is
+// one rendered rule target, and a hint to look at the keys it names.
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/elbridge/elbridge/pkg/binding"
+	"github.com/elbridge/elbridge/pkg/bus"
+	"github.com/elbridge/elbridge/pkg/cluster"
+	"github.com/elbridge/elbridge/pkg/queue"
+	"github.com/elbridge/elbridge/pkg/registrar"
+	"github.com/elbridge/elbridge/pkg/targetgroup"
+	"github.com/elbridge/elbridge/pkg/telemetry"
+)
+
+// version is set by the build.
+var version = "dev"
+
+const (
+	// Attempts and backoff of the SDK for one call: enough for a lost packet or
+	// a short throttle. What lasts longer is the queue's to repeat.
+	sdkAttempts   = 3
+	sdkMaxBackoff = 300 * time.Millisecond
+	// After a freeze a pooled HTTP/2 connection is often dead; client-go's own
+	// 30 s and 15 s would outlast an invocation.
+	http2ReadIdleSeconds = "5"
+	http2PingSeconds     = "3"
+)
+
+func main() {
+	r, err := wire(context.Background())
+	if err != nil {
+		slog.New(slog.NewJSONHandler(os.Stdout, nil)).Error("registrar did not start", "err", err)
+		os.Exit(1)
+	}
+	lambda.Start(func(ctx context.Context, in events.SQSEvent) (events.SQSEventResponse, error) {
+		return queue.Response(r.Process(ctx, queue.Batch(in))), nil
+	})
+}
+
+func wire(ctx context.Context) (*registrar.Registrar, error) {
+	cfg, err := registrar.ConfigFromEnv(os.LookupEnv) // err names every bad variable at once
+	if err != nil {
+		return nil, err
+	}
+	// client-go reads these when it builds a transport; what the operator set stays.
+	if err := errors.Join(setDefault("HTTP2_READ_IDLE_TIMEOUT_SECONDS", http2ReadIdleSeconds), setDefault("HTTP2_PING_TIMEOUT_SECONDS", http2PingSeconds)); err != nil {
+		return nil, err
+	}
+	sdk, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryer(func() aws.Retryer {
+		return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = sdkAttempts, sdkMaxBackoff })
+	}))
+	if err != nil {
+		return nil, err
+	}
+	bridge := eventbridge.NewFromConfig(sdk)
+	accounts := &targetgroup.Accounts{AWS: sdk}
+	r := &registrar.Registrar{
+		Config: cfg, Clusters: map[string]registrar.Cluster{}, Observed: map[string]bool{},
+		Groups: func(b *binding.Binding) registrar.Groups { return accounts.For(b) },
+		Rules:  bus.NewRules(bridge, cfg.BusARN),
+		Queue:  queue.New(sqs.NewFromConfig(sdk), cfg.QueueURL, cfg.DeadLetterURL),
+		Events: bus.NewPublisher(bridge, cfg.BusARN, bus.Retry{}),
+		Meter:  telemetry.NewMeter(os.Stdout, time.Now, map[string]string{"bus": cfg.BusARN}),
+		Log:    telemetry.NewLogger(os.Stdout, cfg.LogLevel),
+		Now:    time.Now,
+	}
+	dialer := &cluster.Dialer{AWS: sdk, EKS: eks.NewFromConfig(sdk), UserAgent: "elbridge-registrar/" + version, Now: time.Now}
+	for _, c := range cfg.Clusters {
+		r.Clusters[c.Name] = dialer.Client(c)
+		r.Observed[c.Name] = c.Observe
+	}
+	return r, nil
+}
+
+func setDefault(name, value string) error {
+	if _, set := os.LookupEnv(name); set {
+		return nil
+	}
+	return os.Setenv(name, value)
+}

@@ -1,0 +1,149 @@
+package registrar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/elbridge/elbridge/pkg/bus"
+	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/cluster"
+)
+
+const (
+	// firstReread and lastReread span the waits between readings of a pod whose
+	// change is not stored yet: admission answers some milliseconds before the
+	// write is stored; other webhooks may take longer.
+	firstReread = 10 * time.Millisecond
+	lastReread  = 250 * time.Millisecond
+	// rereadFor is how long an invocation goes on reading for a change.
+	rereadFor = time.Second
+	// refusedAfter: another webhook may hold a write for 30 s, and a conflict
+	// repeats it. After twice that the change was refused (I1).
+	refusedAfter = 60 * time.Second
+	// maxRounds bounds "act, look again, act again" within one invocation. A
+	// group that moves faster than that has hints of its own under way.
+	maxRounds = 4
+)
+
+// groupWork is what one invocation has to do for one target group.
+type groupWork struct {
+	g     claim.Group
+	api   Groups
+	hints []*hint
+	list  *listing           // pods of the binding, where a LIST was worth it
+	right map[claim.Key]bool // claimed keys that the last round found or put in place
+	// outbox holds the events that leave when the group is done, so that nobody's
+	// registration waits for them.
+	outbox []bus.Entry
+}
+
+// group works off the hints of one group: those whose change is stored at once,
+// the others as it shows.
+func (r *Registrar) group(ctx context.Context, w *groupWork) {
+	defer func() { r.send(ctx, w.outbox) }()
+	pending := w.hints
+	wait := firstReread
+	for until := r.Now().Add(rereadFor); ; {
+		r.readPods(ctx, w, pending)
+		var settled, left []*hint
+		for _, h := range pending {
+			switch {
+			case h.outcome.result != "": // could not be read
+			case h.settled:
+				settled = append(settled, h)
+			default:
+				left = append(left, h)
+			}
+		}
+		if len(settled) > 0 {
+			r.settle(ctx, w, settled)
+		}
+		pending = left
+		if len(pending) == 0 || r.Now().After(until) || sleep(ctx, wait) != nil {
+			break
+		}
+		wait = min(2*wait, lastReread)
+	}
+	for _, h := range pending {
+		h.outcome = r.unsettled(h)
+	}
+}
+
+func (r *Registrar) unsettled(h *hint) outcome {
+	age := h.age(r.Now())
+	if age > refusedAfter {
+		return done(Refused)
+	}
+	return again(Unsettled, waitShort, fmt.Errorf("the change is not stored after %s", age.Round(time.Millisecond)))
+}
+
+// settle makes the group right for hints whose change is stored. Every hint has
+// an outcome when it returns.
+func (r *Registrar) settle(ctx context.Context, w *groupWork, hs []*hint) {
+	if r.moot(hs) {
+		for _, h := range hs {
+			h.outcome = done(Moot)
+		}
+		return
+	}
+	w.right = nil
+	for round := 1; len(hs) > 0; round++ {
+		next, err := r.round(ctx, w, hs)
+		if err == nil && next.again && next.after > 0 {
+			err = sleep(ctx, next.after)
+		}
+		if err != nil {
+			for _, h := range hs {
+				h.outcome = r.failure(h, err)
+			}
+			return
+		}
+		if !next.again || round == maxRounds {
+			break
+		}
+		for _, h := range hs {
+			h.outcome = outcome{}
+		}
+		r.readPods(ctx, w, hs) // the truth may have moved (I3)
+		hs = slices.DeleteFunc(slices.Clone(hs), func(h *hint) bool { return h.outcome.result != "" })
+	}
+	for _, h := range hs {
+		if h.outcome.result == "" {
+			h.outcome = done(Done)
+		}
+	}
+}
+
+// moot reports whether none of the hints can change a claim and the account's
+// rate has no room for a look: such a look only repairs what resync would.
+func (r *Registrar) moot(hs []*hint) bool {
+	for _, h := range hs {
+		if !h.changesNoClaim() {
+			return false
+		}
+	}
+	return !r.spare.AllowN(r.Now(), 1)
+}
+
+// unreadable gives a hint the outcome of a failed reading, or under "prefer"
+// lets the event stand in for the pod.
+func (r *Registrar) unreadable(h *hint, err error) {
+	if r.Config.Verify == VerifyPrefer && errors.Is(err, cluster.ErrUnreachable) && r.believable(h) {
+		h.pod, h.settled, h.preferred = podOf(h.Detail), true, true
+		return
+	}
+	h.outcome = r.failure(h, err)
+}
+
+// preferMaxAge is how old an event may be that is believed while the API server
+// is out of reach: older ones may be replays.
+const preferMaxAge = 30 * time.Second
+
+// believable reports whether the event may stand in for its pod: young, of a
+// living pod, under a binding that limits addresses.
+func (r *Registrar) believable(h *hint) bool {
+	return h.age(r.Now()) < preferMaxAge && len(h.bind.PodCIDRs) > 0 && !h.Detail.Terminating
+}

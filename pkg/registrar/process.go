@@ -1,0 +1,226 @@
+// Package registrar turns hints into right target groups: it reads the pods that
+// a batch of pod events speaks of, asks of every key they touch whether a live
+// pod claims it now, registers and deregisters accordingly, and looks again
+// (I1 to I7, I9, I10, I18, I19). It keeps no state that correctness depends on;
+// what it remembers only saves calls. It never creates or replaces a target group.
+package registrar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/elbridge/elbridge/pkg/binding"
+	"github.com/elbridge/elbridge/pkg/bus"
+	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/cluster"
+	"github.com/elbridge/elbridge/pkg/queue"
+	"github.com/elbridge/elbridge/pkg/targetgroup"
+	"github.com/elbridge/elbridge/pkg/telemetry"
+)
+
+const (
+	// reserve is kept of an invocation's time for telling the queue what became
+	// of the messages.
+	reserve = 1500 * time.Millisecond
+	// parallel bounds the reads under way for one group, and the groups and the
+	// messages under way at once: a batch has ten messages.
+	parallel = 10
+	// tellTimeout bounds the calls that end a message, should the invocation's
+	// own deadline have been used up by the work.
+	tellTimeout = time.Second
+)
+
+// Registrar is the use case. Its fields are set once, before Process is called.
+type Registrar struct {
+	Config   Config
+	Clusters map[string]Cluster
+	Observed map[string]bool // clusters that are only observed (I19)
+	Groups   func(b *binding.Binding) Groups
+	Rules    Rules
+	Queue    Queue
+	Events   Publisher
+	Meter    *telemetry.Meter
+	Log      *slog.Logger
+	Now      func() time.Time
+
+	once   sync.Once
+	rules  ruleBook
+	groups groupBook
+	tags   tagBook
+	pace   pacer
+	spare  *rate.Limiter
+	told   toldHolds
+}
+
+func (r *Registrar) init() {
+	r.rules = ruleBook{source: r.Rules, queueARN: r.Config.QueueARN, now: r.Now, faulty: r.faultyRule}
+	r.groups = groupBook{now: r.Now}
+	r.tags = tagBook{now: r.Now}
+	r.pace = pacer{pace: r.Config.RegisterPace, now: r.Now}
+	r.told = toldHolds{now: r.Now}
+	// A burst of one keeps a full batch from spending what several batches share.
+	r.spare = rate.NewLimiter(rate.Limit(r.Config.DescribeSpare), max(1, int(r.Config.DescribeSpare)))
+}
+
+// Process handles a batch and returns the ids of the messages that have to come
+// again. One message never decides about another (I6): each is acknowledged,
+// buried in the dead-letter queue with its reason, or left for later.
+func (r *Registrar) Process(ctx context.Context, batch []queue.Message) (failed []string) {
+	r.once.Do(r.init)
+	defer r.Meter.Flush()
+	work, cancel := ctx, context.CancelFunc(func() {})
+	if deadline, ok := ctx.Deadline(); ok {
+		work, cancel = context.WithDeadline(ctx, deadline.Add(-reserve))
+	}
+	outcomes := make([]outcome, len(batch))
+	groups := r.sort(work, batch, outcomes)
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for _, id := range slices.Sorted(maps.Keys(groups)) {
+		w := groups[id]
+		g.Go(func() error {
+			r.group(work, w)
+			for _, h := range w.hints {
+				outcomes[h.index] = h.outcome
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // the outcomes carry the errors
+	cancel()
+	return r.end(ctx, batch, outcomes)
+}
+
+// sort reads the batch and gathers its hints by target group. What is no hint,
+// or has no binding that can be followed, gets its outcome here.
+func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []outcome) map[string]*groupWork {
+	hints := make([]*hint, len(batch))
+	groups := make([]claim.Group, len(batch))
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for i, m := range batch {
+		h, o := r.read(i, m)
+		outcomes[i] = o
+		if h == nil {
+			continue
+		}
+		g.Go(func() error {
+			var o outcome
+			if groups[i], o = r.bind(ctx, h); o.result != "" {
+				outcomes[i] = o
+				return nil
+			}
+			hints[i] = h
+			return nil
+		})
+	}
+	_ = g.Wait() // as above
+	out := map[string]*groupWork{}
+	for i, h := range hints {
+		if h == nil {
+			continue
+		}
+		w := out[groups[i].ARN]
+		if w == nil {
+			w = &groupWork{g: groups[i], api: r.Groups(h.bind)}
+			out[w.g.ARN] = w
+		}
+		w.hints = append(w.hints, h)
+	}
+	return out
+}
+
+// bind finds the binding of a hint and the group that it names.
+func (r *Registrar) bind(ctx context.Context, h *hint) (claim.Group, outcome) {
+	b, err := r.rules.own(ctx, &h.Message)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return claim.Group{}, done(RuleGone)
+	case err != nil:
+		return claim.Group{}, r.failure(h, err)
+	case !b.Enabled:
+		return claim.Group{}, done(RuleGone) // it holds what it had (I8)
+	}
+	h.bind = b
+	g, err := r.describe(ctx, b)
+	switch {
+	case errors.Is(err, targetgroup.ErrNotFound), errors.Is(err, targetgroup.ErrAmbiguous):
+		r.invalid(ctx, h, err)
+		return claim.Group{}, bury(Invalid, err)
+	case err != nil:
+		return claim.Group{}, r.failure(h, err)
+	case g.Type != claim.IP:
+		err := fmt.Errorf("target group %s has targets of type %q: only ip is supported so far", g.ARN, g.Type)
+		r.invalid(ctx, h, err)
+		return claim.Group{}, bury(Invalid, err)
+	}
+	return g, outcome{}
+}
+
+func (r *Registrar) describe(ctx context.Context, b *binding.Binding) (claim.Group, error) {
+	id := fmt.Sprint(b.Group.ARN, b.Group.Name, b.Group.Tags, b.RoleARN) // a map prints sorted
+	return r.groups.get(ctx, id, b.Group, r.Groups(b).Describe)
+}
+
+// failure puts an error of an edge into an outcome: try again, sooner or later.
+func (r *Registrar) failure(h *hint, err error) outcome {
+	age := h.age(r.Now())
+	switch {
+	case errors.Is(err, targetgroup.ErrThrottled):
+		return again(Throttled, waitFor(waitShort, age), err)
+	case errors.Is(err, targetgroup.ErrQuota):
+		return again(Quota, waitFor(waitHeld, age), err)
+	case errors.Is(err, targetgroup.ErrDenied), errors.Is(err, cluster.ErrUnauthorized):
+		return again(Unauthorized, waitLong, err)
+	case errors.Is(err, targetgroup.ErrInvalidTarget), errors.Is(err, targetgroup.ErrNotFound):
+		return bury(Invalid, err)
+	default:
+		return again(Unreachable, waitFor(waitShort, age), err)
+	}
+}
+
+// end tells the queue what became of each message and returns those that come
+// again. A message that could not be buried comes again: nothing is lost.
+func (r *Registrar) end(ctx context.Context, batch []queue.Message, outcomes []outcome) (failed []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
+	defer cancel()
+	retry := make([]bool, len(batch))
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for i, m := range batch {
+		o := outcomes[i]
+		r.Meter.Count(telemetry.HintsTotal, 1, telemetry.DimResult, string(o.result))
+		r.logOutcome(ctx, m, o)
+		g.Go(func() error {
+			switch {
+			case o.bury != "":
+				if err := r.Queue.Bury(ctx, m, o.bury); err != nil {
+					r.Log.ErrorContext(ctx, "message could not be buried, it comes again", "message_id", m.ID, "err", err)
+					retry[i] = true
+				}
+			case o.again > 0:
+				retry[i] = true
+				if err := r.Queue.Again(ctx, m, o.again); err != nil {
+					r.Log.WarnContext(ctx, "message comes again after the queue's own time", "message_id", m.ID, "err", err)
+				}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // errors are logged, and retry says what follows
+	for i, m := range batch {
+		if retry[i] {
+			failed = append(failed, m.ID)
+		}
+	}
+	return failed
+}

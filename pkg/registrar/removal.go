@@ -1,0 +1,310 @@
+package registrar
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/elbridge/elbridge/pkg/binding"
+	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/plan"
+)
+
+// removals takes out of the group what nobody claims any more among the touched
+// addresses, and returns how many keys went. It asks again before it acts: which
+// rules there are, who has the address, and whether removals are allowed. What
+// can't be answered holds (I8).
+func (r *Registrar) removals(ctx context.Context, w *groupWork, hs []*hint, pods []seen, ids map[string]bool, v view, current map[claim.Key]plan.Target) int {
+	cands := candidates(ids, v.keys(), current)
+	if len(cands) == 0 {
+		return 0
+	}
+	all, err := r.rules.fresh(ctx)
+	if err != nil {
+		r.cannotRemove(hs, w.g, cands, err)
+		return 0
+	}
+	bs, whole := r.bindingsOf(ctx, w, all, nil)
+	if len(bs) == 0 { // no binding names the group any more: not ours (I8)
+		return 0
+	}
+	lim, err := r.limits(ctx, w, bs)
+	if err != nil {
+		r.cannotRemove(hs, w.g, cands, err)
+		return 0
+	}
+	owners, err := r.owners(ctx, w, bs, hs, cands)
+	if err != nil {
+		r.cannotRemove(hs, w.g, cands, err)
+		return 0
+	}
+	lim.Complete = whole
+	everyone := append(owners.all(), pods...)
+	v = r.look(w, bs, everyone)
+	cands = candidates(ids, v.keys(), current)
+	evidence, err := r.evidence(ctx, w, bs, hs, v, everyone, cands)
+	if err != nil {
+		r.cannotRemove(hs, w.g, cands, err)
+		return 0
+	}
+	return r.deregister(ctx, w, hs, bs, plan.Diff(nil, evidence, current, lim), current)
+}
+
+// candidates returns the group's keys with a touched address that nobody
+// claims, provided one of them is there to be removed; draining ones come along,
+// since they count against the limit.
+func candidates(ids map[string]bool, claimed map[claim.Key]bool, current map[claim.Key]plan.Target) []claim.Key {
+	var out []claim.Key
+	present := false
+	for k, t := range current {
+		if ids[k.ID] && !claimed[k] {
+			out = append(out, k)
+			present = present || t.Health != plan.Draining
+		}
+	}
+	if !present {
+		return nil
+	}
+	return out
+}
+
+// limits are the strictest rails of the group's bindings, with the owner's and
+// the operators' word on group and bus.
+func (r *Registrar) limits(ctx context.Context, w *groupWork, bs []binding.Binding) (plan.Limits, error) {
+	group, err := r.tags.of(ctx, w.g.ARN, w.api.Tags)
+	if err != nil {
+		return plan.Limits{}, err
+	}
+	busTags, err := r.tags.of(ctx, r.Config.BusARN, r.Rules.Tags)
+	if err != nil {
+		return plan.Limits{}, err
+	}
+	lim := plan.Limits{Owned: owns(group[OwnerTag], r.Config.BusARN, w.g.ARN), Frozen: frozen(group) || frozen(busTags), MaxRemovalPercent: 100}
+	for i := range bs {
+		lim.MaxRemovalPercent = min(lim.MaxRemovalPercent, bs[i].MaxRemovalPercent)
+		lim.MinTargets = max(lim.MinTargets, bs[i].MinTargets)
+		lim.Owned = lim.Owned && !bs[i].KeepForeign
+	}
+	return lim, nil
+}
+
+// Tags that speak to elbridge.
+const (
+	OwnerTag  = "elbridge:owner"  // on a group: the ARN of the bus whose rules own it
+	FreezeTag = "elbridge:freeze" // on a bus or a group: no removals, unless "false"
+)
+
+// owns reports whether a group's owner tag names the bus: by ARN, or by name
+// where bus and group are of one account and region (I18).
+func owns(tag, busARN, groupARN string) bool {
+	if tag == busARN {
+		return true
+	}
+	b, g := strings.Split(busARN, ":"), strings.Split(groupARN, ":")
+	return len(b) > 5 && len(g) > 4 && tag != "" && b[3] == g[3] && b[4] == g[4] && b[5] == "event-bus/"+tag
+}
+
+func frozen(tags map[string]string) bool {
+	v, set := tags[FreezeTag]
+	return set && v != "" && v != "false"
+}
+
+// tagBook keeps tags as long as a decision is still acted on (I3).
+type tagBook struct {
+	now func() time.Time
+	mu  sync.Mutex
+	m   map[string]tagEntry
+}
+
+type tagEntry struct {
+	tags map[string]string
+	read time.Time
+}
+
+func (b *tagBook) of(ctx context.Context, arn string, read func(context.Context, string) (map[string]string, error)) (map[string]string, error) {
+	b.mu.Lock()
+	e, known := b.m[arn]
+	b.mu.Unlock()
+	if known && b.now().Sub(e.read) < rulesMaxAge {
+		return e.tags, nil
+	}
+	at := b.now()
+	tags, err := read(ctx, arn)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.m == nil || len(b.m) >= maxRemembered {
+		b.m = map[string]tagEntry{}
+	}
+	b.m[arn] = tagEntry{tags, at}
+	return tags, nil
+}
+
+// cannotRemove gives the hints that touch the keys the error that kept their
+// removal from being decided. Registrations are not concerned (I6).
+func (r *Registrar) cannotRemove(hs []*hint, g claim.Group, keys []claim.Key, err error) {
+	failed := make(map[claim.Key]error, len(keys))
+	for _, k := range keys {
+		failed[k] = err
+	}
+	r.blame(hs, g, failed)
+}
+
+// deregister carries out the removals of a plan and tells of the held ones.
+func (r *Registrar) deregister(ctx context.Context, w *groupWork, hs []*hint, bs []binding.Binding, c plan.Changes, current map[claim.Key]plan.Target) int {
+	r.hold(ctx, w, hs, c, current)
+	manage, observe := r.byMode(bs, c.Deregister)
+	r.report(ctx, w, hs, record{deregister: observe, wouldDo: true, current: current})
+	if len(manage) == 0 {
+		return 0
+	}
+	res := w.api.Deregister(ctx, w.g, keysOf(manage))
+	r.forgetGone(w.g, res.Err())
+	r.countCalls("DeregisterTargets", res)
+	var gone []plan.Change
+	for _, ch := range manage {
+		if res.Failed[ch.Key] == nil {
+			gone = append(gone, ch)
+		}
+	}
+	r.blame(hs, w.g, res.Failed)
+	r.report(ctx, w, hs, record{deregister: gone, failed: res.Failed, operation: "deregister", current: current})
+	return len(gone)
+}
+
+// hold tells of held removals and lets their hints come again: a witness may
+// appear, or the claims may return.
+func (r *Registrar) hold(ctx context.Context, w *groupWork, hs []*hint, c plan.Changes, current map[claim.Key]plan.Target) {
+	if len(c.Held) == 0 {
+		return
+	}
+	r.reportHeld(ctx, w, hs, c, current)
+	for _, ch := range c.Held {
+		for _, h := range hs {
+			switch {
+			case !h.touches(ch.ID, w.g.Family):
+			case ch.Hold == plan.HeldForeign: // by the owner's will: waiting changes nothing
+			default:
+				h.outcome = again(Held, waitFor(waitHeld, h.age(r.Now())), errHeld(ch.Hold))
+			}
+		}
+	}
+}
+
+type errHeld plan.HoldReason
+
+func (e errHeld) Error() string { return "removal held: " + string(e) }
+
+// owned is who has the candidate addresses now.
+type owned struct {
+	mu   sync.Mutex
+	pods map[[2]string]seen
+}
+
+func (o *owned) add(clusterName string, ps ...seen) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range ps {
+		o.pods[podKey(clusterName, p.Namespace, p.Name)] = p
+	}
+}
+
+func (o *owned) all() []seen {
+	out := make([]seen, 0, len(o.pods))
+	for _, p := range o.pods {
+		out = append(out, p)
+	}
+	return out
+}
+
+// owners asks every cluster that a binding of the group covers who has the
+// addresses (I2). One cluster that can't be asked is an error: the removal of an
+// address needs every one of them.
+func (r *Registrar) owners(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint, cands []claim.Key) (*owned, error) {
+	o := &owned{pods: map[[2]string]seen{}}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	asked := map[string]bool{}
+	for _, name := range r.clustersOf(bs) {
+		api, ok := r.Clusters[name]
+		if !ok {
+			return nil, errUnknownCluster(name)
+		}
+		for _, k := range cands {
+			if asked[name+"\x00"+k.ID] {
+				continue
+			}
+			asked[name+"\x00"+k.ID] = true
+			g.Go(func() error {
+				pods, err := api.PodsByIP(ctx, k.ID)
+				for _, p := range pods {
+					o.add(name, seen{name, p})
+				}
+				return err
+			})
+		}
+		if secondFamily(hs, w.g.Family) {
+			for i := range bs {
+				g.Go(func() error { return o.bySelection(ctx, name, api, &bs[i]) })
+			}
+		}
+	}
+	return o, g.Wait()
+}
+
+// bySelection lists a binding's pods: the API server can't be asked for an
+// address of the second family.
+func (o *owned) bySelection(ctx context.Context, name string, api Cluster, b *binding.Binding) error {
+	sel := b.Pattern.Selection()
+	namespaces := sel.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, ns := range namespaces {
+		pods, err := api.Pods(ctx, ns, sel.LabelSelector())
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			o.add(name, seen{name, p})
+		}
+	}
+	return nil
+}
+
+// secondFamily reports whether the group's family is not the first of the pods'.
+func secondFamily(hs []*hint, f claim.Family) bool {
+	for _, h := range hs {
+		if ip := h.Detail.PodIP; ip != "" && len(claim.Addresses([]string{ip}, f)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// clustersOf returns the clusters that the bindings cover: those their patterns
+// pin, or all.
+func (r *Registrar) clustersOf(bs []binding.Binding) []string {
+	set := map[string]bool{}
+	for i := range bs {
+		pinned := bs[i].Pattern.Selection().Clusters
+		if pinned == nil {
+			return sortedNames(r.Clusters)
+		}
+		for _, c := range pinned {
+			set[c] = true
+		}
+	}
+	return sortedNames(set)
+}
+
+type errUnknownCluster string
+
+func (e errUnknownCluster) Error() string {
+	return "a rule covers cluster " + string(e) + ", which this registrar can't read: add it to the list of clusters, or take it out of the rule"
+}

@@ -1,0 +1,223 @@
+package registrar
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"time"
+
+	"github.com/elbridge/elbridge/pkg/binding"
+	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/plan"
+	"github.com/elbridge/elbridge/pkg/targetgroup"
+)
+
+// next says whether to look again, and after what wait.
+type next struct {
+	again bool
+	after time.Duration
+}
+
+// round compares what the pods claim with what the group holds and acts, first
+// registering, then deregistering (I6). An error is one that stopped everything;
+// the failure of single keys is given to the hints they belong to.
+func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, error) {
+	bs, _ := r.bindingsOf(ctx, w, r.rules.cached(), hs)
+	pods := w.pods(hs)
+	v := r.look(w, bs, pods)
+	ids := touched(w.g, hs, pods, v)
+	if w.isRight(v, ids) {
+		return next{}, nil
+	}
+	current, err := w.api.Health(ctx, w.g)
+	if err != nil {
+		r.forgetGone(w.g, err)
+		return next{}, err
+	}
+	w.right = map[claim.Key]bool{}
+	for _, c := range v.claims {
+		t, held := current[c.Key]
+		w.right[c.Key] = held && t.Health != plan.Draining
+	}
+	adds := plan.Diff(v.claims, nil, current, plan.Limits{})
+	var n next
+	var failed map[claim.Key]error
+	if len(adds.Register) > 0 {
+		if n.after = r.pace.due(w.g.ARN); n.after > 0 {
+			n.again = true // what becomes due meanwhile goes into the same call
+		} else {
+			failed = r.register(ctx, w, hs, bs, adds.Register, &n)
+		}
+	}
+	if r.removals(ctx, w, hs, pods, ids, v, current) > 0 {
+		n.again = true
+		if full := refusedByQuota(adds.Register, failed); len(full) > 0 { // removals made room (P010)
+			for _, c := range full {
+				delete(failed, c.Key)
+			}
+			maps.Copy(failed, r.register(ctx, w, hs, bs, full, &n))
+		}
+	}
+	r.blame(hs, w.g, failed)
+	return n, nil
+}
+
+func refusedByQuota(changes []plan.Change, failed map[claim.Key]error) []plan.Change {
+	var out []plan.Change
+	for _, c := range changes {
+		if errors.Is(failed[c.Key], targetgroup.ErrQuota) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// isRight reports whether an earlier round of this invocation left every claim
+// in place and nothing that was touched is unclaimed: then the group need not be
+// described again.
+func (w *groupWork) isRight(v view, ids map[string]bool) bool {
+	if w.right == nil {
+		return false
+	}
+	claimed := map[string]bool{}
+	for k := range v.keys() {
+		if !w.right[k] {
+			return false
+		}
+		claimed[k.ID] = true
+	}
+	for id := range ids {
+		if !claimed[id] {
+			return false
+		}
+	}
+	return true
+}
+
+// touched returns the addresses on which claims may have changed: the hints'
+// and those of pods read along that no longer claim theirs.
+func touched(g claim.Group, hs []*hint, pods []seen, v view) map[string]bool {
+	ids := map[string]bool{}
+	for _, h := range hs {
+		if h.preferred {
+			continue // an event that was not verified removes nothing
+		}
+		for _, id := range h.ids(g.Family) {
+			ids[id] = true
+		}
+	}
+	for _, p := range pods {
+		if v.refusals[p.UID] != claim.None {
+			for _, id := range claim.Addresses(p.PodIPs, g.Family) {
+				ids[id] = true
+			}
+		}
+	}
+	return ids
+}
+
+// register carries out registrations and returns what failed, by key.
+func (r *Registrar) register(ctx context.Context, w *groupWork, hs []*hint, bs []binding.Binding, changes []plan.Change, n *next) map[claim.Key]error {
+	manage, observe := r.byMode(bs, changes)
+	r.report(ctx, w, hs, record{register: observe, wouldDo: true})
+	failed := map[claim.Key]error{}
+	for zone, cs := range byZone(bs, manage) {
+		res := w.api.Register(ctx, w.g, keysOf(cs), zone)
+		r.pace.called(w.g.ARN)
+		r.forgetGone(w.g, res.Err())
+		r.countCalls("RegisterTargets", res)
+		var done []plan.Change
+		for _, c := range cs {
+			if res.Failed[c.Key] != nil {
+				continue
+			}
+			done = append(done, c)
+			w.right[c.Key] = c.Was != plan.Draining // one that was draining is watched until it sticks (I5)
+			n.again = true
+		}
+		maps.Copy(failed, res.Failed)
+		r.report(ctx, w, hs, record{register: done, failed: res.Failed, operation: "register"})
+	}
+	return failed
+}
+
+// blame gives the failure of a key to the hints that touch it; a key without a
+// hint in this batch has one under way.
+func (r *Registrar) blame(hs []*hint, g claim.Group, failed map[claim.Key]error) {
+	for k, err := range failed {
+		for _, h := range hs {
+			if h.touches(k.ID, g.Family) {
+				h.outcome = r.failure(h, err)
+			}
+		}
+	}
+}
+
+func (h *hint) touches(id string, f claim.Family) bool {
+	for _, own := range h.ids(f) {
+		if own == id {
+			return true
+		}
+	}
+	return false
+}
+
+// byMode parts changes into those to be made and those only to be told of (I19).
+func (r *Registrar) byMode(bs []binding.Binding, changes []plan.Change) (manage, observe []plan.Change) {
+	for _, c := range changes {
+		if r.Config.Observe || r.Observed[c.Cluster] || modeOf(bs, c.Rule) == binding.Observe {
+			observe = append(observe, c)
+		} else {
+			manage = append(manage, c)
+		}
+	}
+	return manage, observe
+}
+
+func modeOf(bs []binding.Binding, rule string) binding.Mode {
+	for i := range bs {
+		if bs[i].Rule == rule {
+			return bs[i].Mode
+		}
+	}
+	return binding.Manage
+}
+
+// byZone parts changes by the zone that their bindings name.
+func byZone(bs []binding.Binding, changes []plan.Change) map[string][]plan.Change {
+	zones := map[string]string{}
+	for i := range bs {
+		zones[bs[i].Rule] = bs[i].AvailabilityZone
+	}
+	out := map[string][]plan.Change{}
+	for _, c := range changes {
+		out[zones[c.Rule]] = append(out[zones[c.Rule]], c)
+	}
+	return out
+}
+
+func keysOf(cs []plan.Change) []claim.Key {
+	out := make([]claim.Key, len(cs))
+	for i, c := range cs {
+		out[i] = c.Key
+	}
+	return out
+}
+
+// forgetGone drops what is remembered of a group that proved gone.
+func (r *Registrar) forgetGone(g claim.Group, err error) {
+	if errors.Is(err, targetgroup.ErrNotFound) {
+		r.groups.forget(g.ARN)
+	}
+}
+
+func addrs(ips []string) []netip.Addr {
+	var out []netip.Addr
+	for _, s := range ips {
+		if a, err := netip.ParseAddr(s); err == nil {
+			out = append(out, a.Unmap().WithZone(""))
+		}
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package registrar
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/elbridge/elbridge/pkg/binding"
+	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/eventpattern"
+	"github.com/elbridge/elbridge/pkg/podevent"
+	"github.com/elbridge/elbridge/pkg/targetgroup"
+)
+
+// bindingsOf returns the bindings among bs that name the group, the hints' own
+// included where bs doesn't know their rule yet: a cold start need not read 300
+// rules before it registers. whole is false if a reference could not be
+// resolved, so that it is not known whether it names this group.
+func (r *Registrar) bindingsOf(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint) (of []binding.Binding, whole bool) {
+	whole = true
+	for i := range bs {
+		b := &bs[i]
+		if b.Group.ARN == w.g.ARN {
+			of = append(of, *b)
+			continue
+		}
+		if b.Group.ARN != "" {
+			continue
+		}
+		g, err := r.describe(ctx, b)
+		switch {
+		case errors.Is(err, targetgroup.ErrNotFound), errors.Is(err, targetgroup.ErrAmbiguous):
+		case err != nil:
+			whole = false
+		case g.ARN == w.g.ARN:
+			of = append(of, *b)
+		}
+	}
+	for _, h := range hs {
+		if !slices.ContainsFunc(of, func(b binding.Binding) bool { return b.Rule == h.bind.Rule }) {
+			of = append(of, *h.bind)
+		}
+	}
+	return of, whole
+}
+
+// view is what some pods claim of a group, all its bindings considered.
+type view struct {
+	claims    []claim.Claim            // by enabled bindings: to be registered
+	protected map[claim.Key]bool       // claimed under a disabled rule: not registered, not removed (I8)
+	selected  map[string]bool          // UIDs that a binding of the group selects
+	within    map[string]bool          // UIDs with an address within the podCIDRs of a binding that selects them
+	refusals  map[string]claim.Refusal // by UID, of selected pods that claim nothing
+}
+
+// look asks of each pod what it claims under each binding (I2).
+func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []seen) view {
+	v := view{protected: map[claim.Key]bool{}, selected: map[string]bool{}, within: map[string]bool{}, refusals: map[string]claim.Refusal{}}
+	for _, p := range pods {
+		e, err := r.event(w, p)
+		if err != nil {
+			r.Log.Error("pod can't be matched", "cluster", p.cluster, "pod", p.Namespace+"/"+p.Name, "err", err)
+			continue
+		}
+		for i := range bs {
+			b := &bs[i]
+			if !b.Pattern.Matches(e) {
+				continue
+			}
+			v.selected[p.UID] = true
+			v.within[p.UID] = v.within[p.UID] || inCIDRs(p.Pod, b)
+			k, refusal := claim.Of(p.Pod, b, w.g)
+			switch {
+			case refusal != claim.None:
+				v.refusals[p.UID] = refusal
+			case !b.Enabled:
+				v.protected[k] = true
+			default:
+				v.claims = append(v.claims, claim.Claim{Key: k, Cluster: p.cluster, Pod: p.Namespace + "/" + p.Name,
+					UID: p.UID, Node: p.NodeName, Rule: b.Rule})
+			}
+		}
+	}
+	// One rule's word for a key, whatever order the pods came in (I3).
+	slices.SortFunc(v.claims, func(a, b claim.Claim) int {
+		if c := claim.Compare(a.Key, b.Key); c != 0 {
+			return c
+		}
+		if a.Rule != b.Rule {
+			if a.Rule < b.Rule {
+				return -1
+			}
+			return 1
+		}
+		return 0
+	})
+	return v
+}
+
+// event is the event that the webhook would send of the pod now; rules select
+// live pods through it.
+func (r *Registrar) event(w *groupWork, p seen) (*eventpattern.Event, error) {
+	msg := w.hints[0].Message
+	env, err := podevent.FromPod(p.cluster, p.Pod, r.Config.Annotations, r.Now()).Envelope(msg.EventID, msg.Account, msg.Region)
+	if err != nil {
+		return nil, err
+	}
+	text, err := env.JSON()
+	if err != nil {
+		return nil, err
+	}
+	return eventpattern.ParseEvent(text)
+}
+
+// inCIDRs reports whether the binding has podCIDRs and one holds an address of
+// the pod.
+func inCIDRs(p *podevent.Pod, b *binding.Binding) bool {
+	for _, a := range addrs(p.PodIPs) {
+		if len(b.PodCIDRs) > 0 && claim.Allowed(a, b.PodCIDRs) {
+			return true
+		}
+	}
+	return false
+}
+
+// keys returns the keys that v claims, protected ones included.
+func (v view) keys() map[claim.Key]bool {
+	out := make(map[claim.Key]bool, len(v.claims)+len(v.protected))
+	for _, c := range v.claims {
+		out[c.Key] = true
+	}
+	for k := range v.protected {
+		out[k] = true
+	}
+	return out
+}
