@@ -102,7 +102,7 @@ func (g goToolchain) build(ctx context.Context, output string) error {
 		return err
 	}
 	flags := buildFlags(kubernetes)
-	fmt.Fprintf(g.progress, "kube: building etcd and Kubernetes %s once, about 10 CPU minutes and 150 MB; later starts find it in the cache\n", kubernetes)
+	fmt.Fprintf(g.progress, "kube: building etcd and Kubernetes %s: about 10 CPU minutes and 90 MB of sources, once; later starts find it in the cache\n", kubernetes)
 
 	w := &watcher{what: "fetching sources", started: time.Now()}
 	defer w.report(g.progress)()

@@ -81,8 +81,6 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"--root-ca-file=" + c.pki("ca.crt"),
 		"--use-service-account-credentials", // so that user names in admission and audit are as in the field
 		"--flex-volume-plugin-dir=" + c.path("flex"),
-		// 20 and 30 by default, of which a Deployment of 200 pods would take 10 s
-		"--kube-api-qps=200", "--kube-api-burst=400",
 	}
 	monitor := c.config.Nodes
 	for flag, value := range map[string]time.Duration{
@@ -109,6 +107,9 @@ func (c *Cluster) clientArgs(part Part) []string {
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--leader-elect=false",
+		// 20 and 30 by default, 50 and 100 for the scheduler: a Deployment of 200
+		// pods would take ten seconds
+		"--kube-api-qps=200", "--kube-api-burst=400",
 	}
 }
 
