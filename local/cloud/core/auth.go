@@ -39,7 +39,7 @@ func (s *Server) authenticate(r *http.Request, body []byte, service string) (*si
 // fresh says why the signature is too old or too new, or nothing.
 func (s *signature) fresh(now time.Time) string {
 	lifetime := maxClockSkew
-	if s.presigned {
+	if s.presigned && s.service != "sts" { // STS lets a presigned call live as long as a signed one
 		lifetime = s.expires
 	}
 	at, edge := s.at.Format(sigTime), now.UTC().Format(sigTime)

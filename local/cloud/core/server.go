@@ -181,37 +181,88 @@ func (s *Server) perform(r *http.Request, call *Call, to route, body []byte, rou
 	call.Params, call.Body = Params(to.form), body
 	call.params = string(body)
 	if to.form != nil {
-		call.params = url.Values(to.form).Encode()
+		call.params = withoutSignature(to.form).Encode()
 	} else if len(body) == 0 {
 		call.params = r.URL.RequestURI()
 	}
-	return s.Perform(r.Context(), call, service.ServeAWS)
+	return s.suffer(r.Context(), call, service.ServeAWS)
 }
 
-// Perform runs one call through the faults in force. Services use it for what
-// they do on their own account, such as deliveries, with Record after it.
-func (s *Server) Perform(ctx context.Context, call *Call, do func(context.Context, *Call) (any, error)) (any, error) {
-	call.faults = s.Faults.hit(call)
-	lost := false
-	for _, f := range call.faults {
-		switch f.Kind {
-		case FaultDelay:
-			if err := s.sleep(ctx, time.Duration(f.Delay)); err != nil {
-				return nil, err
-			}
-		case FaultLostRequest:
-			return nil, errCut
-		case FaultThrottle, FaultError:
-			return nil, f.error()
-		case FaultLostAnswer:
-			lost = true
+// withoutSignature is a form without what presigning adds: records hold
+// nothing that lets somebody else sign in.
+func withoutSignature(form url.Values) url.Values {
+	out := maps.Clone(form)
+	maps.DeleteFunc(out, func(name string, _ []string) bool { return strings.HasPrefix(strings.ToLower(name), "x-amz-") })
+	return out
+}
+
+// suffer runs one call through the faults in force.
+func (s *Server) suffer(ctx context.Context, call *Call, do func(context.Context, *Call) (any, error)) (any, error) {
+	v := s.Consult(call)
+	if v.Delay > 0 {
+		if err := s.sleep(ctx, v.Delay); err != nil {
+			return nil, err
 		}
 	}
+	switch {
+	case v.LostRequest:
+		return nil, errCut
+	case v.Err != nil:
+		return nil, v.Err
+	}
 	result, err := do(ctx, call)
-	if lost {
+	if v.LostAnswer {
 		return nil, errCut
 	}
 	return result, err
+}
+
+// Verdict is what the faults in force do to one call.
+type Verdict struct {
+	Delay       time.Duration // before it is performed
+	LostRequest bool          // it is not performed, and nobody is told
+	Err         *Error        // it is refused
+	LostAnswer  bool          // it is performed, and nobody is told
+	Duplicate   bool          // it is performed twice
+}
+
+// Consult asks the faults about a call and counts it against them. Calls from
+// outside have been through it; services use it for what they do on their own
+// account, such as deliveries, and Note the outcome.
+func (s *Server) Consult(call *Call) Verdict {
+	call.faults = s.Faults.hit(call)
+	var v Verdict
+	for _, f := range call.faults {
+		switch f.Kind {
+		case FaultDelay:
+			v.Delay += time.Duration(f.Delay)
+		case FaultLostRequest:
+			v.LostRequest = true
+		case FaultThrottle, FaultError:
+			v.Err = f.error()
+		case FaultLostAnswer:
+			v.LostAnswer = true
+		case FaultDuplicate:
+			v.Duplicate = true
+		}
+	}
+	return v
+}
+
+// NewInternal returns a call that a service makes on its own account; params
+// is what records show of it.
+func (s *Server) NewInternal(scope Scope, service, operation, principal, params string) *Call {
+	return &Call{Scope: scope, Service: service, Operation: operation, RequestID: newID(), Time: s.Clock.Now(),
+		Principal: Principal{ARN: principal, Account: scope.Account}, params: params}
+}
+
+// Note records the outcome of an internal call.
+func (s *Server) Note(call *Call, err error) {
+	a := answer{status: http.StatusOK}
+	if err != nil {
+		a.status = asError(err).status()
+	}
+	s.record(call, a, err, s.Clock.Now().Sub(call.Time))
 }
 
 func (s *Server) sleep(ctx context.Context, d time.Duration) error {
