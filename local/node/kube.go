@@ -1,0 +1,173 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/elbridge/elbridge/local/node/internal/environ"
+	"github.com/elbridge/elbridge/local/node/internal/volume"
+)
+
+// callTimeout bounds every single call to the API server.
+const callTimeout = 35 * time.Second // admission webhooks may take 30
+
+// kube holds the clients of one identity, over a scheme of the few groups used.
+type kube struct {
+	core         rest.Interface
+	coordination rest.Interface
+	discovery    rest.Interface
+	params       runtime.ParameterCodec
+
+	host, port string // of the API server, as pods are told
+	ca         []byte
+}
+
+func loadREST(cfg Config) (*rest.Config, error) {
+	if cfg.REST != nil {
+		return rest.CopyConfig(cfg.REST), nil
+	}
+	r, err := clientcmd.BuildConfigFromFlags("", cfg.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", cfg.Kubeconfig, err)
+	}
+	return r, nil
+}
+
+func newKube(base *rest.Config, user string) (*kube, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		v1.AddToScheme, coordinationv1.AddToScheme, discoveryv1.AddToScheme, authenticationv1.AddToScheme,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	k := &kube{params: runtime.NewParameterCodec(scheme)}
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	for _, c := range []struct {
+		to   *rest.Interface
+		gv   schema.GroupVersion
+		path string
+	}{
+		{&k.core, v1.SchemeGroupVersion, "/api"},
+		{&k.coordination, coordinationv1.SchemeGroupVersion, "/apis"},
+		{&k.discovery, discoveryv1.SchemeGroupVersion, "/apis"},
+	} {
+		r := rest.CopyConfig(base)
+		r.GroupVersion, r.APIPath, r.NegotiatedSerializer = &c.gv, c.path, codecs
+		r.ContentType, r.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+		r.QPS = -1 // the agent bounds its own writes
+		r.UserAgent = "elbridge-local-node"
+		if user != "" {
+			r.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:nodes", "system:authenticated"}}
+		}
+		client, err := rest.RESTClientFor(r)
+		if err != nil {
+			return nil, fmt.Errorf("client for %s: %w", c.gv, err)
+		}
+		*c.to = client
+	}
+	return k, k.readServer(base)
+}
+
+func (k *kube) readServer(base *rest.Config) error {
+	u, err := url.Parse(base.Host)
+	if err != nil {
+		return fmt.Errorf("API server address %q: %w", base.Host, err)
+	}
+	k.host, k.port = u.Hostname(), u.Port()
+	if k.port == "" {
+		k.port = "443"
+	}
+	if k.host == "" { // a bare host:port
+		if k.host, k.port, err = net.SplitHostPort(base.Host); err != nil {
+			return fmt.Errorf("API server address %q: want https://host:port", base.Host)
+		}
+	}
+	k.ca = base.CAData
+	if len(k.ca) == 0 && base.CAFile != "" {
+		k.ca, err = os.ReadFile(base.CAFile)
+	}
+	return err
+}
+
+// source reads what pods are made of; it implements volume.Source.
+type source struct {
+	kube     *kube
+	capacity v1.ResourceList
+}
+
+func (s source) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	var o v1.Secret
+	err := s.kube.core.Get().Namespace(namespace).Resource("secrets").Name(name).Do(ctx).Into(&o)
+	return o.Data, notFound(err)
+}
+
+func (s source) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	var o v1.ConfigMap
+	err := s.kube.core.Get().Namespace(namespace).Resource("configmaps").Name(name).Do(ctx).Into(&o)
+	if apierrors.IsNotFound(err) && name == rootCAConfigMap && len(s.kube.ca) > 0 {
+		return map[string][]byte{"ca.crt": s.kube.ca}, nil // its controller may lag behind, or not run
+	}
+	data := map[string][]byte{}
+	for k, v := range o.Data {
+		data[k] = []byte(v)
+	}
+	for k, v := range o.BinaryData {
+		data[k] = v
+	}
+	return data, notFound(err)
+}
+
+// rootCAConfigMap is published into every namespace by the controller manager.
+const rootCAConfigMap = "kube-root-ca.crt"
+
+// Token asks for a token bound to the pod; it is renewed after 80 % of its life.
+func (s source) Token(ctx context.Context, pod *v1.Pod, audience string, ttl time.Duration) (string, time.Time, error) {
+	seconds := int64(ttl.Seconds())
+	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+	}}
+	if audience != "" {
+		req.Spec.Audiences = []string{audience}
+	}
+	var out authenticationv1.TokenRequest
+	err := s.kube.core.Post().Namespace(pod.Namespace).Resource("serviceaccounts").Name(pod.Spec.ServiceAccountName).
+		SubResource("token").VersionedParams(&metav1.CreateOptions{}, s.kube.params).Body(req).Do(ctx).Into(&out)
+	if err != nil {
+		return "", time.Time{}, notFound(err)
+	}
+	expires := out.Status.ExpirationTimestamp.Time
+	return out.Status.Token, expires.Add(-ttl / 5), nil
+}
+
+// Field implements volume.Source.
+func (s source) Field(pod *v1.Pod, container string, ref *v1.ObjectFieldSelector, res *v1.ResourceFieldSelector) (string, error) {
+	if ref != nil {
+		return environ.Field(pod, ref.FieldPath)
+	}
+	return environ.Resource(pod, container, res, s.capacity)
+}
+
+func notFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", volume.ErrNotFound, err)
+	}
+	return err
+}
