@@ -4,21 +4,21 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
 type request struct {
-	Do      string        // "", "error", "panic", "exit", "sleep", "env", "count", "print"
-	Text    string        // for "error", "print", and the name for "env"
-	Millis  time.Duration // for "sleep"
-	Records json.RawMessage
+	Do      string              // "", "error", "panic", "exit", "sleep", "env", "count", "print"
+	Text    string              // for "error", "print", and the name for "env"
+	Millis  time.Duration       // for "sleep"
+	Records []events.SQSMessage // a batch: each body is "ok", "fail", "error" or "exit"
 }
 
 type response struct {
@@ -47,6 +47,9 @@ func main() {
 	}()
 	lambda.Start(func(ctx context.Context, in request) (any, error) {
 		count++
+		if in.Records != nil {
+			return batch(in.Records)
+		}
 		lc, _ := lambdacontext.FromContext(ctx)
 		out := response{PID: os.Getpid(), Count: count, Beats: <-beats, RequestID: lc.AwsRequestID}
 		switch in.Do {
@@ -65,4 +68,20 @@ func main() {
 		}
 		return out, nil
 	})
+}
+
+func batch(records []events.SQSMessage) (events.SQSEventResponse, error) {
+	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	for _, r := range records {
+		fmt.Println("handled", r.Body)
+		switch r.Body {
+		case "fail":
+			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: r.MessageId})
+		case "error":
+			return out, errors.New("told to fail")
+		case "exit":
+			os.Exit(7)
+		}
+	}
+	return out, nil
 }
