@@ -1,22 +1,22 @@
 // Package binding reads what an EventBridge rule of the elbridge bus says: which
 // pods (the pattern) belong into which target group, and how (the constants in
-// the target's input template). It is pure.
+// the target's input template). It also renders what EventBridge would deliver
+// to a target, and reads the messages that come of it.
+//
+// A rule that cannot be understood covers nothing and is reported; the others go
+// on. Absent configuration means "not ours" (I8). The package is pure.
 package binding
 
 import (
-	"encoding/json"
-	"errors"
 	"net/netip"
-	"time"
 
 	"github.com/elbridge/elbridge/pkg/eventpattern"
-	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
 // Rule is an EventBridge rule as ListRules shows it.
 type Rule struct {
 	ARN, Name, Bus     string
-	State              string // "ENABLED" or "DISABLED"
+	State              string // "DISABLED"; anything else is enabled
 	Pattern            string // EventPattern; empty for a scheduled rule
 	ScheduleExpression string
 }
@@ -98,36 +98,3 @@ type Binding struct {
 	ReadinessGate     string
 	Enabled           bool // the rule's state
 }
-
-// Message is what the registrar's queue holds.
-type Message struct {
-	Binding    Binding
-	Rule       string // ARN
-	Event      json.RawMessage
-	Detail     podevent.Event
-	EventID    string
-	Time       time.Time
-	Account    string
-	Region     string
-	Source     string
-	DetailType string
-}
-
-// What a message that cannot be used is: errors.Is tells.
-var (
-	ErrForeign   = errors.New("not a pod event of elbridge")
-	ErrMalformed = errors.New("malformed message")
-)
-
-var errTODO = errors.New("not written yet")
-
-// FromRule reads the bindings of a rule: one for each target that is queueARN.
-// Targets elsewhere are ignored. Errors are joined, and good targets are still
-// returned beside them.
-func FromRule(rule Rule, targets []Target, queueARN string) ([]Binding, error) { return nil, errTODO }
-
-// ParseConstants reads the "binding" object alone.
-func ParseConstants(raw []byte) (Binding, error) { return Binding{}, errTODO }
-
-// ParseMessage reads the body of a message of the registrar's queue.
-func ParseMessage(body []byte) (Message, error) { return Message{}, errTODO }
