@@ -19,13 +19,10 @@ import (
 // Config is all that Run needs. The zero value of an optional field is its
 // default. It can be written as JSON but for REST, Started and Log.
 type Config struct {
-	// Kubeconfig is a file; it is not read if REST is set.
+	// Kubeconfig is a file; it is not read if REST is set. It serves the Service
+	// proxy, and every node that has none of its own.
 	Kubeconfig string
 	REST       *rest.Config `json:"-"`
-	// Impersonate writes as system:node:<name>, as kubelets do, which asks for
-	// the Node authorizer on the API server and the right to impersonate.
-	Impersonate bool
-
 	// Nodes defaults to DefaultNodes.
 	Nodes []Spec
 	// Images maps image names, with or without tag, to local binaries.
@@ -57,6 +54,10 @@ type Spec struct {
 	Address    netip.Addr
 	PodRange   netip.Prefix // IPv4; the second family follows from it
 	Pods       int64        // how many it takes; default 500
+
+	// Kubeconfig or REST are the node's own, so that it writes as itself.
+	Kubeconfig string
+	REST       *rest.Config `json:"-"`
 }
 
 // Image is what an image name stands for on this machine.

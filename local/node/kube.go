@@ -39,18 +39,18 @@ type kube struct {
 	ca         []byte
 }
 
-func loadREST(cfg Config) (*rest.Config, error) {
-	if cfg.REST != nil {
-		return rest.CopyConfig(cfg.REST), nil
+func loadREST(kubeconfig string, given *rest.Config) (*rest.Config, error) {
+	if given != nil {
+		return rest.CopyConfig(given), nil
 	}
-	r, err := clientcmd.BuildConfigFromFlags("", cfg.Kubeconfig)
+	r, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", cfg.Kubeconfig, err)
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
 	}
 	return r, nil
 }
 
-func newKube(base *rest.Config, user string) (*kube, error) {
+func newKube(base *rest.Config) (*kube, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		v1.AddToScheme, coordinationv1.AddToScheme, discoveryv1.AddToScheme, authenticationv1.AddToScheme,
@@ -73,9 +73,6 @@ func newKube(base *rest.Config, user string) (*kube, error) {
 		r.ContentType, r.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 		r.QPS = -1 // the agent bounds its own writes
 		r.UserAgent = "elbridge-local-node"
-		if user != "" {
-			r.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:nodes", "system:authenticated"}}
-		}
 		client, err := rest.RESTClientFor(r)
 		if err != nil {
 			return nil, fmt.Errorf("client for %s: %w", c.gv, err)

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/elbridge/elbridge/local/node/internal/address"
 	"github.com/elbridge/elbridge/local/node/internal/container"
 	"github.com/elbridge/elbridge/local/node/internal/proxy"
@@ -39,7 +37,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.check(); err != nil {
 		return fmt.Errorf("local node: %w", err)
 	}
-	base, err := loadREST(cfg)
+	base, err := loadREST(cfg.Kubeconfig, cfg.REST)
+	if err != nil {
+		return err
+	}
+	shared, err := newKube(base)
 	if err != nil {
 		return err
 	}
@@ -64,24 +66,22 @@ func Run(ctx context.Context, cfg Config) error {
 		places:    make(chan struct{}, cfg.StatusWriters),
 	}
 	a.spawner = container.NewSpawner(spawnCtx, a.now)
-	if err := a.addHosts(base); err != nil {
+	if err := a.addHosts(shared); err != nil {
 		return err
 	}
-	return a.serve(ctx, cancel, base, ln)
+	return a.serve(ctx, cancel, shared, ln)
 }
 
-func (a *agent) addHosts(base *rest.Config) error {
-	shared, err := newKube(base, "")
-	if err != nil {
-		return err
-	}
+func (a *agent) addHosts(shared *kube) error {
 	var errs []error
 	for _, spec := range a.cfg.Nodes {
 		k := shared
-		if a.cfg.Impersonate {
-			if k, err = newKube(base, "system:node:"+spec.Name); err != nil {
-				return err
+		if spec.Kubeconfig != "" || spec.REST != nil {
+			own, err := loadREST(spec.Kubeconfig, spec.REST)
+			if err == nil {
+				k, err = newKube(own)
 			}
+			errs = append(errs, err)
 		}
 		errs = append(errs, a.addresses.AddNode(spec.Name, spec.PodRange))
 		a.hosts = append(a.hosts, newHost(a, spec, k))
@@ -90,11 +90,7 @@ func (a *agent) addHosts(base *rest.Config) error {
 }
 
 // serve runs everything until ctx ends.
-func (a *agent) serve(ctx context.Context, cancel context.CancelFunc, base *rest.Config, ln net.Listener) error {
-	services, err := newKube(base, "")
-	if err != nil {
-		return err
-	}
+func (a *agent) serve(ctx context.Context, cancel context.CancelFunc, services *kube, ln net.Listener) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, h := range a.hosts {

@@ -42,9 +42,13 @@ func (w *worker) oneSandbox() (again bool) {
 	wg.Wait()
 	w.releaseAddress()
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	again = w.again && w.life.Err() == nil
 	w.restart = nil
-	return w.again && w.life.Err() == nil
+	w.mu.Unlock()
+	if again {
+		w.update(func() { w.rt.Sandbox = false })
+	}
+	return again
 }
 
 // startPod returns when the main containers have ended and will not be started
@@ -175,7 +179,6 @@ func (w *worker) releaseAddress() {
 	if a.IsValid() {
 		w.host.agent.addresses.Release(a)
 	}
-	w.update(func() { w.rt.Sandbox = false })
 }
 
 // published are the addresses the pod is known by.
