@@ -3,7 +3,7 @@ package eventpattern
 // Matches reports whether the event matches.
 func (p *Pattern) Matches(e *Event) bool {
 	for i := range p.branches {
-		if p.branches[i].matches(e) {
+		if p.branches[i].matches(e, nil) {
 			return true
 		}
 	}
@@ -67,12 +67,18 @@ func (c *condition) passes(f *field) bool {
 	return false
 }
 
-func (b *branch) matches(e *Event) bool {
+// matches decides about a branch. m remembers outcomes within a set; it may be nil.
+func (b *branch) matches(e *Event, m *memo) bool {
 	var buffer [16]*condition
 	open := buffer[:0] // conditions whose outcome depends on others
 	anyContested := false
-	for _, c := range b.conditions {
-		o := c.alone(e)
+	for k, c := range b.conditions {
+		var o outcome
+		if m != nil {
+			o = m.alone(e, c, b.numbers[k])
+		} else {
+			o = c.alone(e)
+		}
 		switch {
 		case o == 0:
 			return false

@@ -164,6 +164,7 @@ func (p *parser) condition() (*condition, error) {
 			return nil, err
 		}
 	}
+	c.source = p.s[start:p.i]
 	if len(plain.values) > 0 {
 		c.tests = append([]test{plain.compiled()}, c.tests...)
 	}

@@ -31,12 +31,14 @@ type Pattern struct {
 // branch. Without $or there is one.
 type branch struct {
 	conditions []*condition // ordered by path, see comparePaths
+	numbers    []int32      // in a set: the number of each condition
 }
 
 // A condition is what a pattern says about one path: the event's value must pass
 // one of the tests, or the path must be absent.
 type condition struct {
 	path   string // keys joined with dots
+	source string // the array as the pattern spells it
 	hash   uint64 // hashPath(path)
 	tests  []test
 	absent bool // {"exists": false} is among the alternatives

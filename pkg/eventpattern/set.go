@@ -1,21 +1,213 @@
 package eventpattern
 
-// Set is many patterns, matched together. It is immutable and safe for
-// concurrent use.
-type Set struct{ patterns []*Pattern }
+import (
+	"slices"
+	"sync"
+)
 
-// NewSet compiles patterns into a set. The slice is copied; nil entries never match.
+// Set is many patterns, matched together in one pass: a condition that several
+// patterns share is looked at once for an event, and patterns are tried only
+// where the strings that tell them apart occur. It is immutable and safe for
+// concurrent use.
+type Set struct {
+	branches   []setBranch
+	conditions int      // how many distinct ones there are
+	patterns   int      // how many there are, nil ones included
+	anchors    []anchor // one for each path that anchors branches
+	others     []int32  // branches without an anchor: tried for every event
+	memos      sync.Pool
+}
+
+// A setBranch is a branch of one of the patterns.
+type setBranch struct {
+	branch
+	pattern int32
+	rarest  int32 // index of the condition that the fewest branches share
+}
+
+// An anchor is a path at which branches want one of a list of plain strings.
+type anchor struct {
+	path     string
+	hash     uint64
+	branches map[string][]int32 // by string
+}
+
+// NewSet compiles patterns into a set. Nil entries match nothing.
 func NewSet(patterns []*Pattern) *Set {
-	return &Set{patterns: append([]*Pattern(nil), patterns...)}
+	s := &Set{patterns: len(patterns)}
+	s.addBranches(patterns)
+	s.addAnchors()
+	s.memos.New = func() any {
+		return &memo{
+			conditions: make([]remembered, s.conditions),
+			branches:   make([]uint32, len(s.branches)),
+			patterns:   make([]uint32, s.patterns),
+		}
+	}
+	return s
+}
+
+// addBranches gives equal conditions one number.
+func (s *Set) addBranches(patterns []*Pattern) {
+	numbers := map[string]int32{}
+	var uses []int // how many branches have the condition of a number
+	for i, p := range patterns {
+		if p == nil {
+			continue
+		}
+		for _, b := range p.branches {
+			sb := setBranch{branch: branch{conditions: b.conditions}, pattern: int32(i)}
+			for _, c := range b.conditions {
+				key := c.path + "\x00" + c.source
+				n, ok := numbers[key]
+				if !ok {
+					n = int32(len(uses))
+					numbers[key] = n
+					uses = append(uses, 0)
+				}
+				uses[n]++
+				sb.numbers = append(sb.numbers, n)
+			}
+			s.branches = append(s.branches, sb)
+		}
+	}
+	s.conditions = len(uses)
+	for i := range s.branches {
+		b := &s.branches[i]
+		for k, n := range b.numbers {
+			if uses[n] < uses[b.numbers[b.rarest]] {
+				b.rarest = int32(k)
+			}
+		}
+	}
+}
+
+// addAnchors gives each branch an anchor.
+func (s *Set) addAnchors() {
+	crowd := s.crowd()
+	places := map[string]int{} // path -> index in s.anchors
+	for i := range s.branches {
+		best := crowd.leastCrowded(s.branches[i].conditions)
+		if best == nil {
+			s.others = append(s.others, int32(i))
+			continue
+		}
+		j, ok := places[best.path]
+		if !ok {
+			j = len(s.anchors)
+			places[best.path] = j
+			s.anchors = append(s.anchors, anchor{path: best.path, hash: best.hash, branches: map[string][]int32{}})
+		}
+		values, _ := best.plainStrings()
+		for _, v := range values {
+			s.anchors[j].branches[v] = append(s.anchors[j].branches[v], int32(i))
+		}
+	}
+}
+
+// crowd counts the branches that want a plain string at a path.
+type crowd map[[2]string]int
+
+func (s *Set) crowd() crowd {
+	n := crowd{}
+	for i := range s.branches {
+		for _, c := range s.branches[i].conditions {
+			values, _ := c.plainStrings()
+			for _, v := range values {
+				n[[2]string{c.path, v}]++
+			}
+		}
+	}
+	return n
+}
+
+// leastCrowded returns the list of plain strings that the fewest branches share
+// values of, or nil where there is no such list.
+func (n crowd) leastCrowded(conditions []*condition) (best *condition) {
+	least := 0
+	for _, c := range conditions {
+		values, ok := c.plainStrings()
+		if !ok {
+			continue
+		}
+		sum := 0
+		for _, v := range values {
+			sum += n[[2]string{c.path, v}]
+		}
+		if best == nil || sum < least {
+			best, least = c, sum
+		}
+	}
+	return best
 }
 
 // Matches returns the indices of the patterns that match, ascending.
 func (s *Set) Matches(e *Event) []int {
-	var out []int
-	for i, p := range s.patterns {
-		if p != nil && p.Matches(e) {
-			out = append(out, i)
+	m := s.memos.Get().(*memo)
+	defer s.memos.Put(m)
+	m.begin()
+	var hits []int
+	for i := range s.anchors {
+		a := &s.anchors[i]
+		for j := e.first(a.path, a.hash); j != none; j = e.after(j, a.path, a.hash) {
+			f := &e.fields[j]
+			if f.kind != kindString {
+				continue
+			}
+			for _, b := range a.branches[f.text] {
+				hits = s.try(e, m, b, hits)
+			}
 		}
 	}
-	return out
+	for _, b := range s.others {
+		hits = s.try(e, m, b, hits)
+	}
+	slices.Sort(hits)
+	return hits
+}
+
+// try adds the pattern of a branch to the hits, if the branch matches and no
+// other one of the pattern did before.
+func (s *Set) try(e *Event, m *memo, i int32, hits []int) []int {
+	b := &s.branches[i]
+	if m.branches[i] == m.event || m.patterns[b.pattern] == m.event {
+		return hits
+	}
+	m.branches[i] = m.event
+	if m.alone(e, b.conditions[b.rarest], b.numbers[b.rarest]) == 0 || !b.matches(e, m) {
+		return hits
+	}
+	m.patterns[b.pattern] = m.event
+	return append(hits, int(b.pattern))
+}
+
+// memo remembers, for one event, what has been looked at. Entries of earlier
+// events carry another number.
+type memo struct {
+	event      uint32
+	conditions []remembered
+	branches   []uint32 // event for which a branch was tried last
+	patterns   []uint32 // event for which a pattern matched last
+}
+
+type remembered struct {
+	event   uint32
+	outcome outcome
+}
+
+func (m *memo) begin() {
+	if m.event++; m.event == 0 { // after 2³² events the numbers begin again
+		clear(m.conditions)
+		clear(m.branches)
+		clear(m.patterns)
+		m.event = 1
+	}
+}
+
+func (m *memo) alone(e *Event, c *condition, number int32) outcome {
+	r := &m.conditions[number]
+	if r.event != m.event {
+		*r = remembered{m.event, c.alone(e)}
+	}
+	return r.outcome
 }
