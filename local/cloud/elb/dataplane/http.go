@@ -105,6 +105,7 @@ func (s *httpServer) rewrite(r *httputil.ProxyRequest) {
 	m := flight(r.In.Context())
 	r.Out.URL.Scheme, r.Out.URL.Host = m.scheme, m.addr.String()
 	r.Out.Host = r.In.Host
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, readable or not
 	h := r.Out.Header
 	for _, k := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if v := r.In.Header.Values(k); len(v) > 0 {
