@@ -78,6 +78,7 @@ func wire(ctx context.Context) (*registrar.Registrar, error) {
 		Meter:  telemetry.NewMeter(os.Stdout, time.Now, map[string]string{"bus": cfg.BusARN}),
 		Log:    telemetry.NewLogger(os.Stdout, cfg.LogLevel),
 		Now:    time.Now,
+		Sleep:  registrar.Sleep,
 	}
 	dialer := &cluster.Dialer{AWS: sdk, EKS: eks.NewFromConfig(sdk), UserAgent: "elbridge-registrar/" + version, Now: time.Now}
 	for _, c := range cfg.Clusters {

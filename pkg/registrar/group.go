@@ -30,11 +30,12 @@ const (
 
 // groupWork is what one invocation has to do for one target group.
 type groupWork struct {
-	g     claim.Group
-	api   Groups
-	hints []*hint
-	list  *listing           // pods of the binding, where a LIST was worth it
-	right map[claim.Key]bool // claimed keys that the last round found or put in place
+	g       claim.Group
+	api     Groups
+	hints   []*hint
+	list    *listing           // pods of the binding, where a LIST was worth it
+	right   map[claim.Key]bool // claimed keys that the last round found or put in place
+	removed []claim.Key        // by the last round, to be asked for once more
 	// outbox holds the events that leave when the group is done, so that nobody's
 	// registration waits for them.
 	outbox []bus.Entry
@@ -62,7 +63,7 @@ func (r *Registrar) group(ctx context.Context, w *groupWork) {
 			r.settle(ctx, w, settled)
 		}
 		pending = left
-		if len(pending) == 0 || r.Now().After(until) || sleep(ctx, wait) != nil {
+		if len(pending) == 0 || r.Now().After(until) || r.Sleep(ctx, wait) != nil {
 			break
 		}
 		wait = min(2*wait, lastReread)
@@ -93,7 +94,7 @@ func (r *Registrar) settle(ctx context.Context, w *groupWork, hs []*hint) {
 	for round := 1; len(hs) > 0; round++ {
 		next, err := r.round(ctx, w, hs)
 		if err == nil && next.again && next.after > 0 {
-			err = sleep(ctx, next.after)
+			err = r.Sleep(ctx, next.after)
 		}
 		if err != nil {
 			for _, h := range hs {

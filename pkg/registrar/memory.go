@@ -86,8 +86,8 @@ func (p *pacer) called(group string) {
 	p.last[group] = p.now()
 }
 
-// sleep waits for d or the context's end.
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d or the context's end.
+func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -51,6 +51,7 @@ type Registrar struct {
 	Meter    *telemetry.Meter
 	Log      *slog.Logger
 	Now      func() time.Time
+	Sleep    func(context.Context, time.Duration) error // the function Sleep, but for tests
 
 	once   sync.Once
 	rules  ruleBook

@@ -172,6 +172,7 @@ func (r *Registrar) deregister(ctx context.Context, w *groupWork, hs []*hint, bs
 			gone = append(gone, ch)
 		}
 	}
+	w.removed = keysOf(gone)
 	r.blame(hs, w.g, res.Failed)
 	r.report(ctx, w, hs, record{deregister: gone, failed: res.Failed, operation: "deregister", current: current})
 	return len(gone)

@@ -25,6 +25,13 @@ type next struct {
 func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, error) {
 	bs, _ := r.bindingsOf(ctx, w, r.rules.cached(), hs)
 	pods := w.pods(hs)
+	if len(w.removed) > 0 { // whoever has the address by now may claim it (I3)
+		owners, err := r.owners(ctx, w, bs, hs, w.removed)
+		if err != nil {
+			return next{}, err
+		}
+		pods, w.removed = append(pods, owners.all()...), nil
+	}
 	v := r.look(w, bs, pods)
 	ids := touched(w.g, hs, pods, v)
 	if w.isRight(v, ids) {
