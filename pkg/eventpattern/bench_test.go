@@ -1,0 +1,120 @@
+package eventpattern_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/elbridge/elbridge/pkg/eventpattern"
+)
+
+// benchEvent is a pod event of about 900 bytes, the shape of the vectors' group
+// typical-binding.
+func benchEvent(tb testing.TB) []byte {
+	tb.Helper()
+	for _, v := range readVectors(tb, "testdata/vectors.jsonl.gz") {
+		if v.Group == "typical-binding" && v.Match && len(v.Event) > 850 {
+			return v.Event
+		}
+	}
+	tb.Fatal("no such vector")
+	return nil
+}
+
+// benchKinds are rules of which number 0 matches benchEvent.
+var benchKinds = []struct{ name, pattern string }{
+	{"exact", `{"source":["elbridge"],"detail-type":["Pod State Change"],"detail":{"cluster":["blue"],"namespace":["%[2]s"],"labels":{"app.kubernetes.io/name":["%[3]s"]}}}`},
+	{"wildcard", `{"source":["elbridge"],"detail":{"cluster":["blue"],"name":[{"wildcard":"%[3]s-*-*"}]}}`},
+	{"numeric", `{"source":["elbridge"],"detail":{"cluster":["blue"],"restartCount":[{"numeric":[">=",%[4]d,"<",%[5]d]}]}}`},
+	{"anything-but", `{"source":["elbridge"],"detail":{"cluster":["blue"],"labels":{"application":[{"anything-but":["%[6]s","x%[1]d"]}]}}}`},
+}
+
+func benchSet(tb testing.TB, pattern string, n int) *eventpattern.Set {
+	tb.Helper()
+	patterns := make([]*eventpattern.Pattern, n)
+	for i := range patterns {
+		namespace, app, low, other := "shop", "checkout", 3, "none"
+		if i > 0 {
+			namespace, app, low, other = fmt.Sprintf("shop-%d", i%50), fmt.Sprintf("app-%d", i), 1000+i, "checkout"
+		}
+		patterns[i] = mustParse(tb, fmt.Sprintf(pattern+"%.0[1]d%.0[2]s%.0[3]s%.0[4]d%.0[5]d%.0[6]s", i, namespace, app, low, low+1, other))
+	}
+	return eventpattern.NewSet(patterns)
+}
+
+// BenchmarkSet is what a bus does with each event: read it, and find
+// the one rule that matches.
+func BenchmarkSet(b *testing.B) {
+	event := benchEvent(b)
+	for _, kind := range benchKinds {
+		for _, n := range []int{1, 10, 100, 1000} {
+			b.Run(fmt.Sprintf("%s/rules=%d", kind.name, n), func(b *testing.B) {
+				set := benchSet(b, kind.pattern, n)
+				b.SetBytes(int64(len(event)))
+				b.ReportAllocs()
+				for b.Loop() {
+					e, err := eventpattern.ParseEvent(event)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if hits := set.Matches(e); len(hits) != 1 {
+						b.Fatalf("%d rules match", len(hits))
+					}
+				}
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			})
+		}
+	}
+}
+
+// BenchmarkParsedEvent is the same without reading the event.
+func BenchmarkParsedEvent(b *testing.B) {
+	e, err := eventpattern.ParseEvent(benchEvent(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{1, 1000} {
+		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
+			set := benchSet(b, benchKinds[0].pattern, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				set.Matches(e)
+			}
+		})
+	}
+}
+
+func BenchmarkParseEvent(b *testing.B) {
+	event := benchEvent(b)
+	b.SetBytes(int64(len(event)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := eventpattern.ParseEvent(event); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	pattern := []byte(`{"source":["elbridge"],"detail-type":["Pod State Change"],"detail":{"cluster":["blue"],"namespace":["shop"],"labels":{"app.kubernetes.io/name":["checkout"]}}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := eventpattern.Parse(pattern); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkMemory reports the memory that a set of 1,000 rules keeps.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		set := benchSet(b, benchKinds[0].pattern, 1000)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc), "bytes/1000rules")
+		runtime.KeepAlive(set)
+	}
+}
