@@ -105,7 +105,7 @@ func deref(s *string) string {
 func failedIDs(answer []byte, inBatch map[string]bool) (map[string]bool, error) {
 	answer = bytes.TrimSpace(answer)
 	if len(answer) == 0 || string(answer) == "null" || string(answer) == `""` {
-		return nil, nil //nolint:nilnil // none failed
+		return nil, nil // none failed
 	}
 	// Keys are told apart by case, unlike in encoding/json's structs.
 	var fields map[string]json.RawMessage
@@ -114,7 +114,7 @@ func failedIDs(answer []byte, inBatch map[string]bool) (map[string]bool, error) 
 	}
 	raw, ok := fields["batchItemFailures"]
 	if !ok || string(raw) == "null" {
-		return nil, nil //nolint:nilnil // none failed
+		return nil, nil // none failed
 	}
 	var items []map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {

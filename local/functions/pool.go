@@ -80,7 +80,7 @@ func (p *pool) take() (*member, error) {
 	if n == 0 {
 		p.size++
 		p.stats.ColdStarts++
-		return nil, nil //nolint:nilnil // says "start one"
+		return nil, nil // start one
 	}
 	m := p.idle[n-1]
 	p.idle = p.idle[:n-1]

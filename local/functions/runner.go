@@ -158,7 +158,7 @@ func (r *Runner) invoke(ctx context.Context, name, requestID string, payload []b
 		err    error
 	}
 	done := make(chan answer, 1)
-	if !r.goes(func() {
+	if !r.goes(func() { //nolint:contextcheck // goes on when the caller hangs up
 		result, err := r.run(p, requestID, payload)
 		done <- answer{result, err}
 	}) {
