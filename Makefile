@@ -15,7 +15,7 @@ LAMBDAS  := $(filter-out webhook,$(notdir $(patsubst %/,%,$(dir $(wildcard funct
 COMMANDS := $(dir $(wildcard cmd/elbridge/main.go functions/webhook/main.go local/main.go))
 
 # The race detector needs a C compiler; without one the tests run without it.
-CC      ?= cc
+CC      := $(firstword $(shell $(GO) env CC))
 RACE    := $(if $(shell command -v $(CC) 2>/dev/null),-race)
 TESTARG ?=
 
