@@ -1,0 +1,368 @@
+package elb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	elbv2 "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+
+	"github.com/elbridge/elbridge/local/cloud/elb"
+)
+
+func get(t *testing.T, url string) (int, string, http.Header) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body), resp.Header
+}
+
+func TestALifeOfATarget(t *testing.T) {
+	var mu sync.Mutex
+	var changes []string
+	s := start(t, elb.Config{OnChange: func(c elb.Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		changes = append(changes, fmt.Sprintf("%s %s %s>%s", c.GroupName, c.Target.ID, c.From.State, c.To.State))
+	}})
+	g := s.group(t, "web")
+	lb, host := s.balancer(t, "front", types.LoadBalancerTypeEnumApplication)
+	s.listen(t, lb, types.ProtocolEnumHttp, 8080, g)
+	pod(t, "10.64.210.1:8080", nil)
+	s.register(t, g, at("10.64.210.1", 0))
+	s.awaitStates(t, g, "10.64.210.1:8080=healthy")
+	if status, body, _ := get(t, "http://"+host+":8080/"); status != 200 || body != "10.64.210.1:8080" {
+		t.Errorf("through the load balancer: %d %q", status, body)
+	}
+	if got := s.states(t, g, at("10.64.210.1", 0), at("10.64.210.2", 0)); got != "10.64.210.1:8080=healthy 10.64.210.2:8080=unused/Target.NotRegistered" {
+		t.Errorf("asked for two: %s", got)
+	}
+	s.deregister(t, g, at("10.64.210.1", 0))
+	s.awaitStates(t, g, "10.64.210.1:8080=draining/Target.DeregistrationInProgress")
+	if status, _, h := get(t, "http://"+host+":8080/"); status != 503 || h.Get("Server") != "awselb/2.0" {
+		t.Errorf("with no target: %d by %q, want 503 by awselb/2.0", status, h.Get("Server"))
+	}
+	s.register(t, g, at("10.64.210.1", 0)) // I5: wanted again
+	s.awaitStates(t, g, "10.64.210.1:8080=healthy")
+	want := "web 10.64.210.1 >initial, web 10.64.210.1 initial>initial, web 10.64.210.1 initial>healthy, web 10.64.210.1 healthy>draining, " +
+		"web 10.64.210.1 draining>initial, web 10.64.210.1 initial>initial, web 10.64.210.1 initial>healthy"
+	await(t, "the feed of changes", func() bool { mu.Lock(); defer mu.Unlock(); return strings.Join(changes, ", ") == want })
+}
+
+func TestChecksAreTrue(t *testing.T) {
+	s := start(t, elb.Config{})
+	answer := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/healthz" || !strings.HasPrefix(r.UserAgent(), "ELB-HealthChecker/") {
+				status = http.StatusNotFound
+			}
+			w.WriteHeader(status)
+		})
+	}
+	pod(t, "10.64.211.1:8080", answer(200))
+	pod(t, "10.64.211.2:8080", answer(503))
+	pod(t, "10.64.211.4:8080", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	pod(t, "10.64.211.5:8080", answer(302))
+	g := s.group(t, "web")
+	lb, _ := s.balancer(t, "front", types.LoadBalancerTypeEnumApplication)
+	s.listen(t, lb, types.ProtocolEnumHttp, 8080, g)
+	s.register(t, g, at("10.64.211.1", 0), at("10.64.211.2", 0), at("10.64.211.3", 0), at("10.64.211.4", 0), at("10.64.211.5", 0))
+	s.awaitStates(t, g, "10.64.211.1:8080=healthy 10.64.211.2:8080=unhealthy/Target.ResponseCodeMismatch 10.64.211.3:8080=unhealthy/Target.FailedHealthChecks "+
+		"10.64.211.4:8080=unhealthy/Target.Timeout 10.64.211.5:8080=unhealthy/Target.ResponseCodeMismatch")
+	_, err := s.ModifyTargetGroup(t.Context(), &elbv2.ModifyTargetGroupInput{TargetGroupArn: &g, Matcher: &types.Matcher{HttpCode: aws.String("200,302")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "302 is healthy now", func() bool { return strings.HasSuffix(s.states(t, g), "10.64.211.5:8080=healthy") })
+}
+
+func TestInstanceTargets(t *testing.T) {
+	s := start(t, elb.Config{})
+	g := s.group(t, "nodes", func(in *elbv2.CreateTargetGroupInput) {
+		in.TargetType, in.HealthCheckPort = types.TargetTypeEnumInstance, aws.String("31999")
+	})
+	lb, host := s.balancer(t, "front", types.LoadBalancerTypeEnumApplication)
+	s.listen(t, lb, types.ProtocolEnumHttp, 8080, g)
+	pod(t, "10.64.0.13:31999", nil) // the check has a port of its own
+	pod(t, "10.64.0.13:31080", nil)
+	s.register(t, g, at("i-0000000000000000c", 31080))
+	s.awaitStates(t, g, "i-0000000000000000c:31080=healthy")
+	if status, body, _ := get(t, "http://"+host+":8080/"); status != 200 || body != "10.64.0.13:31080" {
+		t.Errorf("through the load balancer: %d %q", status, body)
+	}
+}
+
+func TestSixthFamily(t *testing.T) {
+	s := start(t, elb.Config{})
+	g := s.group(t, "v6", func(in *elbv2.CreateTargetGroupInput) { in.IpAddressType = types.TargetGroupIpAddressTypeEnumIpv6 })
+	lb, host := s.balancer(t, "front", types.LoadBalancerTypeEnumApplication)
+	s.listen(t, lb, types.ProtocolEnumHttp, 8080, g)
+	pod(t, "[fd00::2d3]:8080", nil)
+	s.register(t, g, at("fd00:0::2d3", 0))
+	s.awaitStates(t, g, "fd00::2d3:8080=healthy")
+	if _, body, _ := get(t, "http://"+host+":8080/"); body != "[fd00::2d3]:8080" {
+		t.Errorf("through the load balancer: %q", body)
+	}
+}
+
+// replica is a pod with a preStop hook, as far as a load balancer can tell.
+type replica struct {
+	address string // published
+	srv     *http.Server
+	ending  atomic.Bool
+}
+
+func (r *replica) id() string { host, _, _ := net.SplitHostPort(r.address); return host }
+
+// end is what a kubelet does: the preStop hook, then an orderly shutdown. In
+// the hook the server asks its clients to come back on another connection: a
+// network load balancer leaves them where they are.
+func (r *replica) end(t *testing.T, preStop time.Duration) {
+	t.Helper()
+	r.ending.Store(true)
+	time.Sleep(preStop) // it is a duration: this is what is tested
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := r.srv.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func newReplica(t *testing.T, address string) *replica {
+	r := &replica{address: address}
+	r.srv = pod(t, address, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return
+		}
+		if r.ending.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		_, _ = w.Write(body)
+	}))
+	return r
+}
+
+// load sends requests without any retry until it is told to stop.
+type load struct {
+	sent, lost atomic.Int64
+	mu         sync.Mutex
+	why        map[string]int
+	stop       context.CancelFunc
+	workers    sync.WaitGroup
+}
+
+func newLoad(t *testing.T, url string) *load {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{why: map[string]int{}, stop: cancel}
+	for _, keep := range []bool{true, true, false} {
+		transport := &http.Transport{DisableKeepAlives: !keep, MaxIdleConnsPerHost: 4}
+		client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
+		l.workers.Go(func() {
+			defer transport.CloseIdleConnections()
+			for n := 0; ctx.Err() == nil; n++ {
+				l.one(client, url, fmt.Sprint("request ", n))
+			}
+		})
+	}
+	return l
+}
+
+func (l *load) one(c *http.Client, url, body string) {
+	l.sent.Add(1)
+	req, _ := http.NewRequest(http.MethodPost, url, io.NopCloser(strings.NewReader(body))) // nothing that could be sent again
+	resp, err := c.Do(req)
+	why := ""
+	if err != nil {
+		why = err.Error()
+	} else {
+		got, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != 200 || !bytes.Equal(got, []byte(body)) {
+			why = fmt.Sprint(resp.StatusCode, " ", err)
+		}
+	}
+	if why != "" {
+		l.lost.Add(1)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.why[why]++
+	}
+}
+
+func (l *load) end() (sent, lost int64, why map[string]int) {
+	l.stop()
+	l.workers.Wait()
+	return l.sent.Load(), l.lost.Load(), l.why
+}
+
+// Rolling updates under load: new pods are registered, old ones deregistered;
+// these live on for the preStop time. The data plane goes on sending to them
+// for the propagation delay.
+func rolling(t *testing.T, kind types.LoadBalancerTypeEnum, net byte, propagation, preStop time.Duration) (sent, lost int64, why map[string]int) {
+	s := start(t, elb.Config{ApplicationPropagation: propagation, NetworkPropagation: propagation})
+	var g string
+	protocol := types.ProtocolEnumHttp
+	if kind == types.LoadBalancerTypeEnumNetwork {
+		g, protocol = s.group(t, "web", tcp), types.ProtocolEnumTcp
+	} else {
+		g = s.group(t, "web", func(in *elbv2.CreateTargetGroupInput) { in.HealthCheckPath = aws.String("/") })
+	}
+	lb, host := s.balancer(t, "front", kind)
+	s.listen(t, lb, protocol, 8080, g)
+	const size, rounds = 3, 5
+	fresh := func(round int) (out []*replica) {
+		for i := range size {
+			r := newReplica(t, fmt.Sprintf("10.64.%d.%d:8080", net, 10*round+i))
+			out = append(out, r)
+			s.register(t, g, at(r.id(), 0))
+		}
+		for _, r := range out {
+			await(t, r.address+" is healthy", func() bool { return s.states(t, g, at(r.id(), 0)) == r.address+"=healthy" })
+		}
+		return out
+	}
+	old := fresh(0)
+	await(t, "an answer", func() bool {
+		resp, err := http.Get("http://" + host + ":8080/")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == 200
+	})
+	l := newLoad(t, "http://"+host+":8080/")
+	for round := 1; round <= rounds; round++ {
+		next := fresh(round)
+		var ending sync.WaitGroup
+		for _, r := range old {
+			s.deregister(t, g, at(r.id(), 0))
+			ending.Go(func() { r.end(t, preStop) })
+		}
+		ending.Wait()
+		old = next
+	}
+	return l.end()
+}
+
+func TestRollingUpdatesLoseNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		kind types.LoadBalancerTypeEnum
+		net  byte
+	}{
+		"application": {types.LoadBalancerTypeEnumApplication, 212},
+		"network":     {types.LoadBalancerTypeEnumNetwork, 213},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sent, lost, why := rolling(t, tt.kind, tt.net, 50*time.Millisecond, 500*time.Millisecond)
+			t.Logf("%d requests", sent)
+			if lost > 0 {
+				t.Errorf("%d of %d requests were lost: %v", lost, sent, why)
+			}
+		})
+	}
+}
+
+// The check above can fail: without a preStop hook the data plane sends to pods
+// that are gone.
+func TestRollingUpdatesWithoutPreStopLose(t *testing.T) {
+	t.Parallel()
+	sent, lost, why := rolling(t, types.LoadBalancerTypeEnumApplication, 214, 300*time.Millisecond, 0)
+	t.Logf("%d of %d requests lost: %v", lost, sent, why)
+	if lost == 0 {
+		t.Errorf("none of %d requests was lost, though the pods ended before the load balancer knew", sent)
+	}
+}
+
+// Moving from one group to another behind one listener: no request is lost.
+func TestShiftingWeights(t *testing.T) {
+	s := start(t, elb.Config{})
+	nodes := s.group(t, "nodes", func(in *elbv2.CreateTargetGroupInput) {
+		in.TargetType, in.HealthCheckPath = types.TargetTypeEnumInstance, aws.String("/")
+	})
+	pods := s.group(t, "pods", func(in *elbv2.CreateTargetGroupInput) { in.HealthCheckPath = aws.String("/") })
+	lb, host := s.balancer(t, "front", types.LoadBalancerTypeEnumApplication)
+	l := s.listen(t, lb, types.ProtocolEnumHttp, 8080, nodes)
+	newReplica(t, "10.64.0.12:31090")
+	newReplica(t, "10.64.215.1:8080")
+	s.register(t, nodes, at("i-0000000000000000b", 31090))
+	s.register(t, pods, at("10.64.215.1", 0))
+	if got := s.states(t, pods); got != "10.64.215.1:8080=unused/Target.NotInUse" {
+		t.Errorf("before the listener knows the group: %s", got)
+	}
+	s.awaitStates(t, nodes, "i-0000000000000000b:31090=healthy")
+	shift := func(a, b int32) {
+		act := forward(nodes, pods)
+		act.ForwardConfig.TargetGroups[0].Weight, act.ForwardConfig.TargetGroups[1].Weight = &a, &b
+		if _, err := s.ModifyListener(t.Context(), &elbv2.ModifyListenerInput{ListenerArn: &l, DefaultActions: []types.Action{act}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work := newLoad(t, "http://"+host+":8080/")
+	shift(1, 0)
+	s.awaitStates(t, pods, "10.64.215.1:8080=healthy")
+	for i := int32(1); i <= 10; i++ {
+		shift(10-i, i)
+	}
+	s.deregister(t, nodes, at("i-0000000000000000b", 31090))
+	if sent, lost, why := work.end(); lost > 0 {
+		t.Errorf("%d of %d requests were lost: %v", lost, sent, why)
+	}
+}
+
+func TestAllUnhealthyFailsOpen(t *testing.T) {
+	s := start(t, elb.Config{})
+	g := s.group(t, "web")
+	lb, host := s.balancer(t, "front", types.LoadBalancerTypeEnumApplication)
+	s.listen(t, lb, types.ProtocolEnumHttp, 8080, g)
+	pod(t, "10.64.216.1:8080", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" {
+			w.WriteHeader(500)
+		}
+	}))
+	s.register(t, g, at("10.64.216.1", 0))
+	s.awaitStates(t, g, "10.64.216.1:8080=unhealthy/Target.ResponseCodeMismatch")
+	if status, _, _ := get(t, "http://"+host+":8080/"); status != 200 {
+		t.Errorf("with unhealthy targets only: %d, want 200", status)
+	}
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	s := start(t, elb.Config{})
+	g := s.group(t, "web")
+	lb, host := s.balancer(t, "front", types.LoadBalancerTypeEnumApplication)
+	s.listen(t, lb, types.ProtocolEnumHttp, 8080, g)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.service.Run(ctx) }()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", host+":8080"); err == nil {
+		t.Error("the listener is still there")
+	}
+	s.service.Close(t.Context()) // a second time does nothing
+	if err := errors.Join(second(s.DescribeTargetGroups(t.Context(), &elbv2.DescribeTargetGroupsInput{}))); err != nil {
+		t.Errorf("the API without its data plane: %v", err)
+	}
+}
