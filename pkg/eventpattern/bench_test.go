@@ -53,12 +53,8 @@ func BenchmarkSet(b *testing.B) {
 				b.SetBytes(int64(len(event)))
 				b.ReportAllocs()
 				for b.Loop() {
-					e, err := eventpattern.ParseEvent(event)
-					if err != nil {
-						b.Fatal(err)
-					}
-					if hits := set.Matches(e); len(hits) != 1 {
-						b.Fatalf("%d rules match", len(hits))
+					if hits, err := set.Match(event); len(hits) != 1 || err != nil {
+						b.Fatalf("%d rules match, error %v", len(hits), err)
 					}
 				}
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")

@@ -54,22 +54,21 @@ type element struct {
 // ParseEvent reads an event once, for any number of patterns. A key that occurs
 // twice in an object has both values.
 func ParseEvent(event []byte) (*Event, error) {
-	if len(event) > MaxEventBytes {
-		return nil, fmt.Errorf("event: %d bytes, %d is the most", len(event), MaxEventBytes)
+	var f flattener
+	f.event.fields = make([]field, 0, 40) // what a pod event has
+	f.event.steps = make([]step, 0, 48)
+	if err := f.flatten(event); err != nil {
+		return nil, err
 	}
-	f := flattener{scanner: scanner{s: string(event)}}
-	e, err := f.flatten()
-	if err != nil {
-		return nil, fmt.Errorf("event: %w", err)
-	}
-	return e, nil
+	return &f.event, nil
 }
 
 // flattener turns an event's text into fields.
 type flattener struct {
 	scanner
 	event  Event
-	arrays int32 // so far
+	wanted pathSet // paths to keep, nil for all of them
+	arrays int32   // so far
 	depth  int
 }
 
@@ -80,28 +79,40 @@ type place struct {
 	hash    pathHash
 }
 
-func (f *flattener) flatten() (*Event, error) {
+// flatten reads an event, over what was read before.
+func (f *flattener) flatten(event []byte) error {
+	if len(event) > MaxEventBytes {
+		return fmt.Errorf("event: %d bytes, %d is the most", len(event), MaxEventBytes)
+	}
+	f.scanner = scanner{s: string(event)}
+	f.arrays, f.depth = 0, 0
+	f.event.fields, f.event.steps, f.event.elements = f.event.fields[:0], f.event.steps[:0], f.event.elements[:0]
+	if err := f.document(); err != nil {
+		return fmt.Errorf("event: %w", err)
+	}
+	f.event.buildIndex()
+	return nil
+}
+
+func (f *flattener) document() error {
 	if !utf8.ValidString(f.s) {
-		return nil, f.fail("the text is not valid UTF-8")
+		return f.fail("the text is not valid UTF-8")
 	}
 	k, err := f.peek()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if k != kindObject {
-		return nil, f.fail("%s where the event's object belongs", k)
+		return f.fail("%s where the event's object belongs", k)
 	}
-	f.event.fields = make([]field, 0, 40)
-	f.event.steps = make([]step, 0, 48)
 	if err := f.object(place{step: none, element: none}); err != nil {
-		return nil, err
+		return err
 	}
 	f.space()
 	if f.i < len(f.s) {
-		return nil, f.fail("%s after the event's object", f.found())
+		return f.fail("%s after the event's object", f.found())
 	}
-	f.event.buildIndex()
-	return &f.event, nil
+	return nil
 }
 
 func (f *flattener) value(at place) error {
@@ -116,7 +127,7 @@ func (f *flattener) value(at place) error {
 		return f.array(at)
 	}
 	text, err := f.scalar(k)
-	if err != nil {
+	if err != nil || !f.wanted.has(at.hash.sum()) {
 		return err
 	}
 	v := field{text: text, kind: k, path: at.hash.sum(), step: at.step, element: at.element}
@@ -148,10 +159,14 @@ func (f *flattener) object(at place) error {
 			f.depth--
 			return nil
 		}
+		steps, fields := len(f.event.steps), len(f.event.fields)
 		f.event.steps = append(f.event.steps, step{key: key, parent: at.step})
-		inner := place{step: int32(len(f.event.steps) - 1), element: at.element, hash: at.hash.key(key)}
+		inner := place{step: int32(steps), element: at.element, hash: at.hash.key(key)}
 		if err := f.value(inner); err != nil {
 			return err
+		}
+		if len(f.event.fields) == fields {
+			f.event.steps = f.event.steps[:steps] // it leads to nothing
 		}
 	}
 }

@@ -54,6 +54,9 @@ func FuzzMatches(f *testing.F) {
 		if set := NewSet([]*Pattern{nil, p, p}).Matches(e); (len(set) == 2) != got {
 			t.Fatalf("the set says %v, the pattern %v", set, got)
 		}
+		if set, err := NewSet([]*Pattern{p}).Match([]byte(event)); (len(set) == 1) != got || err != nil {
+			t.Fatalf("the set, reading the event itself, says %v, %v, the pattern %v", set, err, got)
+		}
 		want, err := oracle(pattern, event)
 		if errors.Is(err, errTooSlow) {
 			return

@@ -57,7 +57,7 @@ func (s *scanner) found() string {
 }
 
 func (s *scanner) space() {
-	for s.i < len(s.s) {
+	for s.i < len(s.s) && s.s[s.i] <= ' ' {
 		switch s.s[s.i] {
 		case ' ', '\t', '\n', '\r':
 			s.i++
@@ -164,24 +164,23 @@ func (s *scanner) number() (string, error) {
 
 // text reads a string. Without escapes the result shares the text's memory.
 func (s *scanner) text() (string, error) {
-	s.i++ // the opening quote
-	from := s.i
-	for s.i < len(s.s) {
-		switch c := s.s[s.i]; {
-		case c == '"':
-			s.i++
-			return s.s[from : s.i-1], nil
-		case c == '\\':
-			return s.escaped(from)
-		case c < 0x20:
-			return "", s.fail("control character %#02x in a string: write it as \\u%04x", c, c)
+	t, from := s.s, s.i+1 // behind the opening quote
+	for i := from; i < len(t); i++ {
+		if c := t[i]; c >= 0x20 && c != '"' && c != '\\' {
+			continue
 		}
-		s.i++
+		s.i = i
+		if t[i] == '"' {
+			s.i++
+			return t[from:i], nil
+		}
+		return s.escaped(from)
 	}
+	s.i = len(t)
 	return "", s.fail("the string has no closing quote")
 }
 
-// escaped reads the rest of a string from its first backslash on.
+// escaped reads the rest of a string from its first backslash or control character on.
 func (s *scanner) escaped(from int) (string, error) {
 	out := []byte(s.s[from:s.i])
 	for s.i < len(s.s) {
@@ -263,7 +262,7 @@ func (s *scanner) hex4() (rune, error) {
 	return r, nil
 }
 
-// members steps to the next member of an object, or over its closing brace.
+// member steps to the next member of an object, or over its closing brace.
 // first is true right after the opening one.
 func (s *scanner) member(first bool) (key string, more bool, err error) {
 	s.space()

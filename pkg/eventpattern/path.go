@@ -30,13 +30,48 @@ func (h pathHash) sum() uint64 { return h.state }
 
 func hashPath(path string) uint64 { return pathHash{}.key(path).sum() }
 
+// pathSet is a set of path hashes, open addressing. The nil set has every path.
+type pathSet []uint64
+
+func newPathSet(hashes []uint64) pathSet {
+	size := 8
+	for size < 4*len(hashes) {
+		size *= 2
+	}
+	s := make(pathSet, size)
+	for _, h := range hashes {
+		i := bucket(h, size)
+		for s[i] != 0 && s[i] != h {
+			i = (i + 1) & (size - 1)
+		}
+		s[i] = h
+	}
+	return s
+}
+
+// has may report true for a path that is not in the set, never the other way round.
+func (s pathSet) has(hash uint64) bool {
+	if s == nil || hash == 0 { // 0 marks a free slot
+		return true
+	}
+	for i := bucket(hash, len(s)); s[i] != 0; i = (i + 1) & (len(s) - 1) {
+		if s[i] == hash {
+			return true
+		}
+	}
+	return false
+}
+
 // buildIndex fills heads and the fields' next.
 func (e *Event) buildIndex() {
 	size := 1
 	for size < 2*len(e.fields) {
 		size *= 2
 	}
-	e.heads = make([]int32, size)
+	if cap(e.heads) < size {
+		e.heads = make([]int32, size)
+	}
+	e.heads = e.heads[:size]
 	for i := range e.heads {
 		e.heads[i] = none
 	}

@@ -2,7 +2,7 @@ package eventpattern
 
 import (
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,8 +155,11 @@ func TestMatches_AgreesWithOracle(t *testing.T) {
 					want = append(want, i)
 				}
 			}
-			if got := set.Matches(e); fmt.Sprint(got) != fmt.Sprint(want) {
+			if got := set.Matches(e); !slices.Equal(got, want) {
 				t.Fatalf("set says %v, want %v, for event %s", got, want, event)
+			}
+			if got, err := set.Match([]byte(event)); !slices.Equal(got, want) || err != nil {
+				t.Fatalf("set says %v, %v, want %v, for event %s", got, err, want, event)
 			}
 		}
 	})

@@ -15,6 +15,7 @@ type Set struct {
 	patterns   int      // how many there are, nil ones included
 	anchors    []anchor // one for each path that anchors branches
 	others     []int32  // branches without an anchor: tried for every event
+	paths      pathSet  // every path that a condition names
 	memos      sync.Pool
 }
 
@@ -42,6 +43,7 @@ func NewSet(patterns []*Pattern) *Set {
 			conditions: make([]remembered, s.conditions),
 			branches:   make([]uint32, len(s.branches)),
 			patterns:   make([]uint32, s.patterns),
+			flat:       flattener{wanted: s.paths},
 		}
 	}
 	return s
@@ -51,6 +53,7 @@ func NewSet(patterns []*Pattern) *Set {
 func (s *Set) addBranches(patterns []*Pattern) {
 	numbers := map[string]int32{}
 	var uses []int // how many branches have the condition of a number
+	var paths []uint64
 	for i, p := range patterns {
 		if p == nil {
 			continue
@@ -64,6 +67,7 @@ func (s *Set) addBranches(patterns []*Pattern) {
 					n = int32(len(uses))
 					numbers[key] = n
 					uses = append(uses, 0)
+					paths = append(paths, c.hash)
 				}
 				uses[n]++
 				sb.numbers = append(sb.numbers, n)
@@ -71,7 +75,7 @@ func (s *Set) addBranches(patterns []*Pattern) {
 			s.branches = append(s.branches, sb)
 		}
 	}
-	s.conditions = len(uses)
+	s.conditions, s.paths = len(uses), newPathSet(paths)
 	for i := range s.branches {
 		b := &s.branches[i]
 		for k, n := range b.numbers {
@@ -141,10 +145,29 @@ func (n crowd) leastCrowded(conditions []*condition) (best *condition) {
 	return best
 }
 
+// Match reads an event and returns the indices of the patterns that match,
+// ascending. It does what ParseEvent and Matches do, and keeps nothing.
+func (s *Set) Match(event []byte) ([]int, error) {
+	m := s.memos.Get().(*memo)
+	defer func() {
+		if cap(m.flat.event.fields)+cap(m.flat.event.steps)+cap(m.flat.event.elements) <= maxKept {
+			s.memos.Put(m)
+		}
+	}()
+	if err := m.flat.flatten(event); err != nil {
+		return nil, err
+	}
+	return s.match(&m.flat.event, m), nil
+}
+
 // Matches returns the indices of the patterns that match, ascending.
 func (s *Set) Matches(e *Event) []int {
 	m := s.memos.Get().(*memo)
 	defer s.memos.Put(m)
+	return s.match(e, m)
+}
+
+func (s *Set) match(e *Event, m *memo) []int {
 	m.begin()
 	var hits []int
 	for i := range s.anchors {
@@ -188,7 +211,12 @@ type memo struct {
 	conditions []remembered
 	branches   []uint32 // event for which a branch was tried last
 	patterns   []uint32 // event for which a pattern matched last
+	flat       flattener
 }
+
+// maxKept bounds the memory of an event that is kept for the next one, in fields,
+// steps and elements.
+const maxKept = 1 << 14
 
 type remembered struct {
 	event   uint32

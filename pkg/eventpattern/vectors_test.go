@@ -51,8 +51,8 @@ var differing = map[string]string{
 }
 
 func TestVectors(t *testing.T) {
-	files := []string{filepath.Join("testdata", "vectors.jsonl.gz")}
-	files = append(files, filepath.SplitList(os.Getenv("ELBRIDGE_PATTERN_VECTORS"))...)
+	const ours = "testdata/vectors.jsonl.gz"
+	files := append([]string{ours}, filepath.SplitList(os.Getenv("ELBRIDGE_PATTERN_VECTORS"))...)
 	for _, file := range files {
 		if file == "" {
 			continue
@@ -61,8 +61,16 @@ func TestVectors(t *testing.T) {
 			seen, differs := 0, 0
 			for _, v := range readVectors(t, file) {
 				seen++
-				if v.check(t) {
-					differs++
+				if !v.check(t) {
+					continue
+				}
+				differs++
+				switch isArtefact := strings.HasPrefix(v.Note, artefact); {
+				case isArtefact && v.reason() != "":
+				case isArtefact && file != ours:
+					t.Logf("%s: differs, for a reason that is not listed: %s", v.ID, v.Note)
+				default:
+					t.Errorf("%s: pattern %s, event %s: want %v (%s)", v.ID, v.pattern(), v.Event, v.Match, v.Note)
 				}
 			}
 			t.Logf("%d vectors, %d artefacts on which we differ", seen, differs)
@@ -70,8 +78,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// check reports whether we differ on the vector, which is an error unless its
-// note says that the library's verdict is an artefact.
+// check reports whether we differ on the verdict.
 func (v *vector) check(t *testing.T) (differs bool) {
 	t.Helper()
 	p, err := eventpattern.Parse(v.pattern())
@@ -89,16 +96,10 @@ func (v *vector) check(t *testing.T) (differs bool) {
 		return false
 	}
 	got := p.Matches(e)
-	if set := eventpattern.NewSet([]*eventpattern.Pattern{p}).Matches(e); (len(set) == 1) != got {
-		t.Errorf("%s: the set says %v, the pattern %v", v.ID, set, got)
+	if set, err := eventpattern.NewSet([]*eventpattern.Pattern{p}).Match(v.Event); (len(set) == 1) != got || err != nil {
+		t.Errorf("%s: the set says %v, %v, the pattern %v", v.ID, set, err, got)
 	}
-	if got == v.Match {
-		return false
-	}
-	if v.reason() == "" {
-		t.Errorf("%s: pattern %s matches %s: %v, want %v (%s)", v.ID, v.pattern(), v.Event, got, v.Match, v.Note)
-	}
-	return true
+	return got != v.Match
 }
 
 // checkError: the error says where, and something to act on.
