@@ -17,16 +17,16 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/elbridge/elbridge/local/cluster"
 	"github.com/elbridge/elbridge/local/node"
 	"github.com/elbridge/elbridge/local/vpc"
-
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
 // patience bounds each wait for a condition; a busy machine may need it.
@@ -76,7 +76,7 @@ type stack struct {
 	err     error
 	cluster *cluster.Cluster
 	kube    *cluster.Client
-	watch   rest.Interface
+	core    rest.Interface
 	control *node.Client
 	cancel  context.CancelFunc
 	ended   chan error
@@ -117,7 +117,7 @@ func (s *stack) start() error {
 	if s.kube, err = cluster.NewClient(admin); err != nil {
 		return err
 	}
-	if s.watch, err = coreClient(admin); err != nil {
+	if s.core, err = coreClient(admin); err != nil {
 		return err
 	}
 	self, err := os.Executable()
@@ -133,7 +133,7 @@ func (s *stack) start() error {
 	config := node.Config{
 		REST: nodes[0].REST, Nodes: nodes, StateDir: s.dir + "/node",
 		Images:          map[string]node.Image{"elbridge.local/helper": {Path: self, Env: map[string]string{helperVariable: "1"}}},
-		AddressCooldown: time.Hour, LeasePeriod: time.Second, RestartBackoff: 300 * time.Millisecond, VolumePeriod: 200 * time.Millisecond,
+		AddressCooldown: time.Hour, LeasePeriod: time.Second, RestartBackoff: 300 * time.Millisecond, VolumePeriod: time.Second,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	started := make(chan string, 1)
@@ -279,38 +279,50 @@ func brief(p *v1.Pod) string {
 // state on a line, until it is stopped.
 func (s *stack) history(t testing.TB, namespace string) func(name string) []string {
 	t.Helper()
-	w, err := s.watch.Get().Namespace(namespace).Resource("pods").VersionedParams(&metav1.ListOptions{Watch: true}, metav1.ParameterCodec).Watch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex
 	seen := map[string][]string{}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for event := range w.ResultChan() {
-			p, ok := event.Object.(*v1.Pod)
-			if !ok {
-				continue
-			}
-			line := brief(p)
-			if p.DeletionTimestamp != nil {
-				line = "terminating " + line
-			}
-			if event.Type == watch.Deleted {
-				line = "deleted"
-			}
-			mu.Lock()
-			if all := seen[p.Name]; len(all) == 0 || all[len(all)-1] != line {
-				seen[p.Name] = append(all, line)
-			}
-			mu.Unlock()
+	s.follow(t, namespace, func(kind watch.EventType, p *v1.Pod) {
+		line := brief(p)
+		if p.DeletionTimestamp != nil {
+			line = "terminating " + line
+		}
+		if kind == watch.Deleted {
+			line = "deleted"
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if all := seen[p.Name]; len(all) == 0 || all[len(all)-1] != line {
+			seen[p.Name] = append(all, line)
 		}
 	})
-	t.Cleanup(func() { w.Stop(); wg.Wait() })
 	return func(name string) []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(seen[name])
+	}
+}
+
+// follow calls see with every change to a namespace's pods, until the test ends.
+func (s *stack) follow(t testing.TB, namespace string, see func(watch.EventType, *v1.Pod)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(s.core, "pods", namespace, fields.Everything()), ObjectType: &v1.Pod{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { see(watch.Added, o.(*v1.Pod)) },
+			UpdateFunc: func(_, o any) { see(watch.Modified, o.(*v1.Pod)) },
+			DeleteFunc: func(o any) {
+				if p, ok := o.(*v1.Pod); ok {
+					see(watch.Deleted, p)
+				}
+			},
+		},
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() { controller.RunWithContext(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	if !cache.WaitForCacheSync(ctx.Done(), controller.HasSynced) {
+		t.Fatal("the test ended")
 	}
 }
 

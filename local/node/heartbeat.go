@@ -17,6 +17,7 @@ import (
 const (
 	leaseSeconds = 40
 	leaseJitter  = 0.04
+	renewTimeout = 10 * time.Second
 	retryFirst   = 200 * time.Millisecond
 	retryLimit   = 10 * time.Second
 )
@@ -100,7 +101,7 @@ func (h *host) keepLease(ctx context.Context, owner *v1.Node) {
 }
 
 func (h *host) renewLease(ctx context.Context, owner *v1.Node) error {
-	ctx, cancel := context.WithTimeout(ctx, h.agent.cfg.LeasePeriod)
+	ctx, cancel := context.WithTimeout(ctx, max(h.agent.cfg.LeasePeriod, renewTimeout))
 	defer cancel()
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
 		"holderIdentity": h.spec.Name, "leaseDurationSeconds": leaseSeconds, "renewTime": metav1.NewMicroTime(h.agent.now()),

@@ -22,6 +22,7 @@ type host struct {
 	agent  *agent
 	spec   Spec
 	kube   *kube
+	source *source
 	log    *slog.Logger
 	since  time.Time // when it became healthy
 	link   *link     // to the API server
@@ -37,7 +38,7 @@ type host struct {
 
 func newHost(a *agent, spec Spec, k *kube) *host {
 	return &host{
-		agent: a, spec: spec, kube: k, log: a.cfg.Log.With("node", spec.Name), since: a.now(),
+		agent: a, spec: spec, kube: k, source: newSource(k, capacity(spec), a.now, min(keepFor, a.cfg.VolumePeriod/2)), log: a.cfg.Log.With("node", spec.Name), since: a.now(),
 		link: newLink(), writes: newLink(), synced: make(chan struct{}), workers: map[types.UID]*worker{},
 	}
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -12,17 +11,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/elbridge/elbridge/local/node/internal/environ"
-	"github.com/elbridge/elbridge/local/node/internal/volume"
 )
 
 // callTimeout bounds every single call to the API server.
@@ -99,72 +93,6 @@ func (k *kube) readServer(base *rest.Config) error {
 	k.ca = base.CAData
 	if len(k.ca) == 0 && base.CAFile != "" {
 		k.ca, err = os.ReadFile(base.CAFile)
-	}
-	return err
-}
-
-// source reads what pods are made of; it implements volume.Source.
-type source struct {
-	kube     *kube
-	capacity v1.ResourceList
-}
-
-func (s source) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	var o v1.Secret
-	err := s.kube.core.Get().Namespace(namespace).Resource("secrets").Name(name).Do(ctx).Into(&o)
-	return o.Data, notFound(err)
-}
-
-func (s source) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	var o v1.ConfigMap
-	err := s.kube.core.Get().Namespace(namespace).Resource("configmaps").Name(name).Do(ctx).Into(&o)
-	if apierrors.IsNotFound(err) && name == rootCAConfigMap && len(s.kube.ca) > 0 {
-		return map[string][]byte{"ca.crt": s.kube.ca}, nil // its controller may lag behind, or not run
-	}
-	data := map[string][]byte{}
-	for k, v := range o.Data {
-		data[k] = []byte(v)
-	}
-	for k, v := range o.BinaryData {
-		data[k] = v
-	}
-	return data, notFound(err)
-}
-
-// rootCAConfigMap is published into every namespace by the controller manager.
-const rootCAConfigMap = "kube-root-ca.crt"
-
-// Token asks for a token bound to the pod; it is renewed after 80 % of its life.
-func (s source) Token(ctx context.Context, pod *v1.Pod, audience string, ttl time.Duration) (string, time.Time, error) {
-	seconds := int64(ttl.Seconds())
-	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: &seconds,
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
-	}}
-	if audience != "" {
-		req.Spec.Audiences = []string{audience}
-	}
-	var out authenticationv1.TokenRequest
-	err := s.kube.core.Post().Namespace(pod.Namespace).Resource("serviceaccounts").Name(pod.Spec.ServiceAccountName).
-		SubResource("token").VersionedParams(&metav1.CreateOptions{}, s.kube.params).Body(req).Do(ctx).Into(&out)
-	if err != nil {
-		return "", time.Time{}, notFound(err)
-	}
-	expires := out.Status.ExpirationTimestamp.Time
-	return out.Status.Token, expires.Add(-ttl / 5), nil
-}
-
-// Field implements volume.Source.
-func (s source) Field(pod *v1.Pod, container string, ref *v1.ObjectFieldSelector, res *v1.ResourceFieldSelector) (string, error) {
-	if ref != nil {
-		return environ.Field(pod, ref.FieldPath)
-	}
-	return environ.Resource(pod, container, res, s.capacity)
-}
-
-func notFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w: %w", volume.ErrNotFound, err)
 	}
 	return err
 }

@@ -39,6 +39,14 @@ func (a *agent) image(name string) (Image, bool) {
 	return i, ok
 }
 
+// hasProcess says whether any container of the pod runs as a process.
+func (a *agent) hasProcess(pod *v1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c v1.Container) bool {
+		_, ok := a.image(c.Image)
+		return ok
+	})
+}
+
 // startProcess runs a container whose image is a local binary. The binary stands
 // for the image's entry point and for the first word of a command.
 func (w *worker) startProcess(ctx context.Context, pod *v1.Pod, c *v1.Container, image Image) (container.Running, string, error) {

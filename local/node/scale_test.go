@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"fmt"
+	"maps"
 	"sort"
 	"strings"
 	"sync"
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // TestManyPodsAtOnce tells how long many pods take from bound to Ready.
@@ -17,11 +18,7 @@ func TestManyPodsAtOnce(t *testing.T) {
 	s := up(t)
 	ns := s.namespace(t)
 	const n = 200
-	w, err := s.watch.Get().Namespace(ns).Resource("pods").VersionedParams(&metav1.ListOptions{Watch: true}, metav1.ParameterCodec).Watch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
+	boundAndReady := s.times(t, ns)
 	nodes := []string{"node-a", "node-b", "node-c"}
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -37,25 +34,13 @@ func TestManyPodsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	created := time.Now()
-	bound, readyAt := map[string]time.Time{}, map[string]time.Time{}
-	deadline := time.After(patience)
-	for len(readyAt) < n {
-		select {
-		case event := <-w.ResultChan():
-			p, ok := event.Object.(*v1.Pod)
-			if !ok {
-				continue
-			}
-			if _, known := bound[p.Name]; !known {
-				bound[p.Name] = time.Now()
-			}
-			if _, known := readyAt[p.Name]; !known && ready(p) {
-				readyAt[p.Name] = time.Now()
-			}
-		case <-deadline:
-			t.Fatalf("%d of %d pods are ready", len(readyAt), n)
+	var bound, readyAt map[string]time.Time
+	await(t, "all pods are ready", func() error {
+		if bound, readyAt = boundAndReady(); len(readyAt) < n {
+			return fmt.Errorf("%d of %d", len(readyAt), n)
 		}
-	}
+		return nil
+	})
 	var each []time.Duration
 	for name, at := range readyAt {
 		each = append(each, at.Sub(bound[name]))
@@ -64,6 +49,29 @@ func TestManyPodsAtOnce(t *testing.T) {
 	t.Logf("%d pods created in %s, the last is ready %s after the last was bound; p50 %s, p95 %s from bound to ready",
 		n, created.Sub(began).Round(time.Millisecond), time.Since(created).Round(time.Millisecond),
 		each[n/2].Round(time.Millisecond), each[n*95/100].Round(time.Millisecond))
+}
+
+// times notes when each pod of a namespace was first seen bound, and ready.
+func (s *stack) times(t testing.TB, ns string) func() (bound, readyAt map[string]time.Time) {
+	t.Helper()
+	var mu sync.Mutex
+	bound, readyAt := map[string]time.Time{}, map[string]time.Time{}
+	s.follow(t, ns, func(_ watch.EventType, p *v1.Pod) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		if _, known := bound[p.Name]; !known && p.Spec.NodeName != "" {
+			bound[p.Name] = now
+		}
+		if _, known := readyAt[p.Name]; !known && ready(p) {
+			readyAt[p.Name] = now
+		}
+	})
+	return func() (map[string]time.Time, map[string]time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(bound), maps.Clone(readyAt)
+	}
 }
 
 // rawJSON is sent as it is.

@@ -38,9 +38,10 @@ type File struct {
 
 // Set is the volumes of one pod under one folder.
 type Set struct {
-	Dir    string // <Dir>/<volume name>
-	Source Source
-	tokens map[string]token
+	Dir      string // <Dir>/<volume name>
+	Source   Source
+	NoTokens bool // leave them out: nothing in the pod could read them
+	tokens   map[string]token
 }
 
 type token struct {
@@ -101,6 +102,8 @@ func (s *Set) addProjection(ctx context.Context, files map[string]File, pod *v1.
 		return s.addConfigMap(ctx, files, pod.Namespace, p.ConfigMap.Name, p.ConfigMap.Items, p.ConfigMap.Optional)
 	case p.DownwardAPI != nil:
 		return s.addDownward(files, pod, p.DownwardAPI.Items)
+	case p.ServiceAccountToken != nil && s.NoTokens:
+		return nil
 	case p.ServiceAccountToken != nil:
 		value, err := s.token(ctx, pod, p.ServiceAccountToken, now)
 		if err != nil {
