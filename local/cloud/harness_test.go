@@ -26,7 +26,7 @@ var (
 	alice = core.Principal{AccessKeyID: "AKIAALICE", SecretAccessKey: "alice's secret", Account: "111122223333", ARN: "arn:aws:iam::111122223333:user/alice"}
 	robot = core.Principal{AccessKeyID: "ASIAROBOT", SecretAccessKey: "robot's secret", SessionToken: "robot/token+==", Account: "111122223333",
 		ARN: "arn:aws:sts::111122223333:assumed-role/registrar/run-1"}
-	other = core.Principal{AccessKeyID: "AKIAOTHER", SecretAccessKey: "other's secret", Account: "444455556666", ARN: "arn:aws:iam::444455556666:role/other"}
+	other = core.Principal{AccessKeyID: "AKIAOTHER", SecretAccessKey: "other's secret", Account: "444455556666", ARN: "arn:aws:iam::444455556666:user/other"}
 )
 
 // world is a local cloud on loopback with clients.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -12,8 +13,10 @@ type Principal struct {
 	SecretAccessKey string `json:"secretAccessKey"`
 	SessionToken    string `json:"sessionToken,omitempty"` // of temporary credentials
 	Account         string `json:"account"`
-	ARN             string `json:"arn"`
-	UserID          string `json:"userId,omitempty"`
+	// ARN is what GetCallerIdentity says: of a user, or of a role's session
+	// (arn:aws:sts::account:assumed-role/role/session).
+	ARN    string `json:"arn"`
+	UserID string `json:"userId,omitempty"`
 	// Expires ends temporary credentials; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
 }
@@ -42,7 +45,7 @@ func (p *Principals) Add(one Principal) error {
 			one.AccessKeyID, one.Account, one.ARN)
 	}
 	if one.UserID == "" {
-		one.UserID = "AIDA" + one.AccessKeyID
+		one.UserID = userID(one)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,4 +66,13 @@ func (p *Principals) Find(accessKeyID string) (Principal, bool) {
 	defer p.mu.RUnlock()
 	one, ok := p.key[accessKeyID]
 	return one, ok
+}
+
+// userID makes up a unique id of the form that the kind of principal has.
+func userID(p Principal) string {
+	if _, role, ok := strings.Cut(p.ARN, ":assumed-role/"); ok {
+		_, session, _ := strings.Cut(role, "/")
+		return "AROA" + p.AccessKeyID + ":" + session
+	}
+	return "AIDA" + p.AccessKeyID
 }

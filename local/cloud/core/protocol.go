@@ -58,6 +58,11 @@ func render(c *Call, result any) (answer, error) {
 	if raw, ok := result.(Raw); ok {
 		return answer{status: raw.Status, contentType: "application/json", header: raw.Header, body: raw.Body}, nil
 	}
+	if w.protocol == Query && c.wantsJSON() {
+		body, err := json.Marshal(map[string]any{c.Operation + "Response": map[string]any{
+			c.Operation + "Result": result, "ResponseMetadata": map[string]string{"RequestId": c.RequestID}}})
+		return answer{status: http.StatusOK, contentType: "application/json", body: body}, err
+	}
 	if w.protocol == Query {
 		body, err := queryResult(c, w, result)
 		return answer{status: http.StatusOK, contentType: "text/xml", body: body}, err
@@ -70,6 +75,12 @@ func render(c *Call, result any) (answer, error) {
 		}
 	}
 	return answer{status: http.StatusOK, contentType: jsonType(w.protocol), body: body}, nil
+}
+
+// wantsJSON says whether a client of the query protocol asks for JSON, as
+// aws-iam-authenticator does.
+func (c *Call) wantsJSON() bool {
+	return c.Service == "sts" && c.HTTP.Header.Get("Accept") == "application/json"
 }
 
 func jsonType(p Protocol) string {

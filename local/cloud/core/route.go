@@ -10,7 +10,8 @@ import (
 // RESTOperations names the operation of a REST request. A REST service
 // implements it beside Service.
 type RESTOperations interface {
-	Operation(method, path string) string // empty if there is none
+	// Operation returns an empty name if there is none. The path is escaped.
+	Operation(method, path string) string
 }
 
 // route is what a request is for.
@@ -47,7 +48,7 @@ func (s *Server) routeOf(r *http.Request, body []byte) (route, *Error) {
 	}
 	for name, reg := range s.services() {
 		if rest, ok := reg.(RESTOperations); ok && (service == "" || service == name) {
-			if operation := rest.Operation(r.Method, r.URL.Path); operation != "" {
+			if operation := rest.Operation(r.Method, r.URL.EscapedPath()); operation != "" {
 				return route{service: name, operation: operation}, nil
 			}
 		}

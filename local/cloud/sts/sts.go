@@ -59,9 +59,9 @@ func (s *Service) ServeAWS(_ context.Context, call *core.Call) (any, error) {
 }
 
 type identity struct {
-	ARN     string `xml:"Arn"`
-	UserID  string `xml:"UserId"`
-	Account string `xml:"Account"`
+	ARN     string `xml:"Arn" json:"Arn"`
+	UserID  string `xml:"UserId" json:"UserId"`
+	Account string `xml:"Account" json:"Account"`
 }
 
 type assumed struct {

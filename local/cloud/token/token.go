@@ -7,7 +7,7 @@ package token
 import (
 	"context"
 	"encoding/base64"
-	"encoding/xml"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +53,7 @@ func (v *Verifier) Verify(ctx context.Context, token, cluster string) (arn strin
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	r.Header.Set(clusterHeader, cluster)
+	r.Header.Set("Accept", "application/json")
 	answer, err := v.STS.RoundTrip(r) // a transport follows no redirects
 	if err != nil {
 		return "", fmt.Errorf("asking STS who made the token: %w", err)
@@ -66,12 +67,17 @@ func (v *Verifier) Verify(ctx context.Context, token, cluster string) (arn strin
 		return "", fmt.Errorf("%w: STS answered %d: %s", ErrRefused, answer.StatusCode, body)
 	}
 	var identity struct {
-		ARN string `xml:"GetCallerIdentityResult>Arn"`
+		GetCallerIdentityResponse struct {
+			GetCallerIdentityResult struct{ Arn string }
+		}
 	}
-	if err := xml.Unmarshal(body, &identity); err != nil || identity.ARN == "" {
+	if err := json.Unmarshal(body, &identity); err != nil {
+		return "", fmt.Errorf("%w: STS's answer is not JSON: %w", ErrRefused, err)
+	}
+	if arn = identity.GetCallerIdentityResponse.GetCallerIdentityResult.Arn; arn == "" {
 		return "", fmt.Errorf("%w: STS gave no ARN: %s", ErrRefused, body)
 	}
-	return identity.ARN, nil
+	return arn, nil
 }
 
 // parse checks all that can be seen without STS.
