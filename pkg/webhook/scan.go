@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 )
 
 // scanner walks JSON text once and copies nothing that is not asked for. An
@@ -128,25 +129,30 @@ func (s *scanner) key() []byte {
 }
 
 // raw consumes a string and returns it with its quotes. The scanner stands at
-// the opening one.
+// the opening one. With escaped it takes unquote to read it.
 func (s *scanner) raw() (quoted []byte, escaped bool) {
 	start := s.pos
-	for i := start + 1; ; {
+	if !s.skipString() {
+		return []byte(`""`), false
+	}
+	quoted = s.text[start:s.pos]
+	return quoted, bytes.IndexByte(quoted, '\\') >= 0 || !utf8.Valid(quoted)
+}
+
+// skipString consumes a string and reports whether it has an end.
+func (s *scanner) skipString() bool {
+	start := s.pos + 1
+	for i := start; ; {
 		n := bytes.IndexByte(s.text[i:], '"')
 		if n < 0 {
 			s.fail("the end of a string")
-			return []byte(`""`), false
+			return false
 		}
 		i += n + 1
-		if s.text[i-2] == '\\' {
-			escaped = true
-			if backslashes(s.text[start+1:i-1])%2 == 1 {
-				continue
-			}
+		if backslashes(s.text[start:i-1])%2 == 0 {
+			s.pos = i
+			return true
 		}
-		s.pos = i
-		quoted = s.text[start:i]
-		return quoted, escaped || bytes.IndexByte(quoted, '\\') >= 0
 	}
 }
 
@@ -243,7 +249,7 @@ func (s *scanner) skip() {
 			s.fail("a value")
 			return
 		case '"':
-			s.raw()
+			s.skipString()
 		case '{', '[':
 			depth++
 			s.pos++

@@ -124,7 +124,7 @@ func (w *Webhook) Run(ctx context.Context) error {
 	workers.Go(func() { w.reporter.checkBus(background, w.deps.Bus) })
 	workers.Go(func() { failed <- serve(admit, tls.NewListener(w.admit, w.certificate.config())) })
 	workers.Go(func() { failed <- serve(ops, w.ops) })
-	w.deps.Log.Info("serving", "reviews", w.admit.Addr().String(), "metrics", w.ops.Addr().String(), "cluster", w.config.Cluster, "bus", w.config.Bus)
+	w.deps.Log.Info("serving", "reviews", w.admit.Addr().String(), "metrics", w.ops.Addr().String(), "bus", w.config.Bus)
 
 	var err error
 	select {
