@@ -6,7 +6,7 @@
 //   - Runner invokes, synchronously and asynchronously; NewHandler speaks
 //     Lambda's Invoke API over it.
 //   - Pump feeds a function from a queue, as an SQS event source mapping does.
-//   - Scheduler fires scheduled rules.
+//   - Scheduler keeps the time for scheduled rules.
 //
 // Known differences from Lambda: no memory limit, the invoked function's ARN in
 // the runtime API names the emulator's own region and account, /tmp is shared

@@ -43,6 +43,7 @@ type emulated struct {
 	url      string
 	client   *http.Client
 	release  func() // gives back ports and files
+	log      *slog.Logger
 }
 
 // launcher starts instances of functions.
@@ -162,6 +163,7 @@ func (l *launcher) run(fn Function, id string, p *place) (*emulated, error) {
 		url:     "http://" + p.invokeAddr + invokePath,
 		client:  newClient(),
 		release: p.release,
+		log:     l.cfg.Log,
 	}
 	go func() { // ends with the emulator
 		_ = cmd.Wait() // that it ended matters, not how
@@ -274,7 +276,7 @@ func (e *emulated) end() {
 		select {
 		case <-done:
 		case <-limit.C:
-			slog.Warn("a killed instance did not end", "pid", e.cmd.Process.Pid, "waited", endLimit)
+			e.log.Warn("a killed instance did not end", "pid", e.cmd.Process.Pid, "waited", endLimit)
 			return
 		}
 	}

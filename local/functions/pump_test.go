@@ -25,7 +25,7 @@ import (
 // bench is the local cloud's SQS with a queue and a dead-letter queue behind a
 // real client; visibility passes only when its clock is stepped.
 type bench struct {
-	t          *testing.T
+	t          testing.TB
 	clock      *core.FakeClock
 	client     *sqs.Client
 	queue, dlq string // URLs
@@ -33,7 +33,7 @@ type bench struct {
 
 const visibility = 60 * time.Second
 
-func newBench(t *testing.T, maxReceives int) *bench {
+func newBench(t testing.TB, maxReceives int) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: core.NewFakeClock(time.Now())}
 	cloud, err := core.NewServer(core.Options{Clock: b.clock, Principals: []core.Principal{{
@@ -309,4 +309,21 @@ func TestPumpWithEmulatedFunction(t *testing.T) {
 	eventually(t, "both are moved", func() bool { return b.holds(b.queue) == "0+0" && b.holds(b.dlq) == "2+0" })
 	b.send("ok")
 	eventually(t, "work goes on", func() bool { return p.Stats().Deleted == 3 })
+}
+
+// BenchmarkPump times a message from its sending to its deletion, through the
+// local cloud's queue and a function that does nothing.
+func BenchmarkPump(b *testing.B) {
+	r := emulate(b, Config{}, Function{})
+	q := newBench(b, 5)
+	p := &Pump{Invoker: r, Function: "echo"}
+	q.run(p)
+	times := make([]time.Duration, 0, b.N)
+	for b.Loop() {
+		began, deleted := time.Now(), p.Stats().Deleted
+		q.send("ok")
+		eventually(b, "it is deleted", func() bool { return p.Stats().Deleted > deleted })
+		times = append(times, time.Since(began))
+	}
+	report(b, times)
 }

@@ -2,77 +2,62 @@ package functions
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-	"sync"
 	"time"
 )
 
-// A Schedule is a scheduled rule with a function as its target.
-type Schedule struct {
-	RuleARN    string // arn:aws:events:REGION:ACCOUNT:rule/NAME
-	Expression string // rate(...) or cron(...)
-	Function   string
-	Input      []byte // constant input; empty: the event that EventBridge makes
-}
+// ruleReread is how long a new or changed rule may go unnoticed.
+const ruleReread = time.Second
 
-// A Scheduler fires scheduled rules: asynchronous invocations, as EventBridge
-// makes them. A rate's first firing comes one period after the start.
+// A Scheduler keeps the time for scheduled rules. What a rule does when it fires
+// is the bus's affair. A rate's first firing comes one period after the rule was
+// first seen; firings missed while the machine slept are left out.
 type Scheduler struct {
-	Invoker Invoker
-	Log     *slog.Logger
+	// Rules returns the expressions of the enabled rules by rule ARN. It is asked
+	// again each second, so that rules may come, change and go.
+	Rules func() map[string]string
+	// Fire fires one rule; at is when it was due.
+	Fire func(ruleARN string, at time.Time) error
 	// Scale is how much faster than the wall clock scheduled time passes: at 60
 	// a rule of a minute fires each second. 0 is 1.
 	Scale float64
+	Log   *slog.Logger // default: none
 	// Now and Sleep are the wall clock.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
-
-	mu    sync.Mutex
-	fired map[string]int // by rule ARN
 }
 
-// Fired returns how often a rule has fired.
-func (s *Scheduler) Fired(ruleARN string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fired[ruleARN]
+// timetable knows when each rule is due, in scheduled time.
+type timetable map[string]*entry
+
+type entry struct {
+	text string
+	expression
+	due time.Time // zero: never
 }
 
-// Run fires the given schedules until ctx ends. An error, before anything is
-// fired, names every schedule that cannot be read.
-func (s *Scheduler) Run(ctx context.Context, schedules ...Schedule) error {
+// Run keeps the time until ctx ends.
+func (s *Scheduler) Run(ctx context.Context) {
 	s.defaults()
 	start := s.Now()
-	expressions := make([]expression, len(schedules))
-	var errs []error
-	for i, sc := range schedules {
-		x, err := parseExpression(sc.Expression)
-		if err == nil && x.Next(start).IsZero() {
-			err = fmt.Errorf("schedule %q: never fires", sc.Expression)
+	table := timetable{}
+	for {
+		now := start.Add(time.Duration(float64(s.Now().Sub(start)) * s.Scale))
+		s.reread(table, now)
+		wait := time.Duration(float64(s.fireDue(table, now)) / s.Scale)
+		if s.Sleep(ctx, min(wait, ruleReread)) != nil {
+			return
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("rule %s: %w", sc.RuleARN, err))
-		}
-		expressions[i] = x
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	var running sync.WaitGroup
-	for i, sc := range schedules {
-		running.Go(func() { s.keepFiring(ctx, sc, expressions[i], start) })
-	}
-	running.Wait()
-	return nil
 }
 
 func (s *Scheduler) defaults() {
-	if s.Scale == 0 {
+	if s.Scale <= 0 {
 		s.Scale = 1
+	}
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
 	}
 	if s.Now == nil {
 		s.Now = time.Now
@@ -80,64 +65,59 @@ func (s *Scheduler) defaults() {
 	if s.Sleep == nil {
 		s.Sleep = sleep
 	}
-	if s.Log == nil {
-		s.Log = slog.New(slog.DiscardHandler)
-	}
-	s.fired = make(map[string]int)
 }
 
-// keepFiring counts in scheduled time from one firing to the next, so that slow
-// invocations don't shift it. Firings missed while the machine slept are left
-// out.
-func (s *Scheduler) keepFiring(ctx context.Context, sc Schedule, x expression, start time.Time) {
-	due := x.Next(start)
-	for !due.IsZero() { // a cron expression may have no further time
-		scheduled := start.Add(time.Duration(float64(s.Now().Sub(start)) * s.Scale))
-		if wait := due.Sub(scheduled); wait > 0 {
-			if s.Sleep(ctx, time.Duration(float64(wait)/s.Scale)) != nil {
-				return
-			}
+// reread brings the table up to date with the rules.
+func (s *Scheduler) reread(table timetable, now time.Time) {
+	rules := s.Rules()
+	for arn := range table {
+		if _, ok := rules[arn]; !ok {
+			delete(table, arn)
+		}
+	}
+	for arn, text := range rules {
+		if e := table[arn]; e != nil && e.text == text {
 			continue
 		}
-		s.fire(ctx, sc, due)
-		for due = x.Next(due); !due.IsZero() && !due.After(scheduled); due = x.Next(due) {
-			s.Log.Debug("firing missed", "rule", sc.RuleARN, "due", due)
+		e := &entry{text: text}
+		table[arn] = e
+		x, err := parseExpression(text)
+		if err == nil {
+			e.expression, e.due = x, x.Next(now)
+			if e.due.IsZero() {
+				err = fmt.Errorf("schedule %q: never fires", text)
+			}
+		}
+		if err != nil {
+			s.Log.Warn("rule will not fire", "rule", arn, "err", err)
 		}
 	}
 }
 
-func (s *Scheduler) fire(ctx context.Context, sc Schedule, due time.Time) {
-	input := sc.Input
-	if len(input) == 0 {
-		input = scheduledEvent(sc.RuleARN, due)
+// fireDue fires what is due, each rule once, and returns the scheduled time
+// until the next one, an hour at most.
+func (s *Scheduler) fireDue(table timetable, now time.Time) time.Duration {
+	wait := time.Hour
+	for arn, e := range table {
+		if e.due.IsZero() {
+			continue
+		}
+		if !e.due.After(now) {
+			if err := s.Fire(arn, e.due); err != nil {
+				s.Log.Warn("rule did not fire", "rule", arn, "err", err)
+			}
+			e.pass(now)
+		}
+		if !e.due.IsZero() {
+			wait = min(wait, e.due.Sub(now))
+		}
 	}
-	id, err := s.Invoker.InvokeAsync(ctx, sc.Function, input)
-	if err != nil {
-		s.Log.Warn("scheduled invocation refused", "rule", sc.RuleARN, "function", sc.Function, "err", err)
-		return
-	}
-	s.Log.Debug("rule fired", "rule", sc.RuleARN, "function", sc.Function, "request_id", id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fired[sc.RuleARN]++
+	return wait
 }
 
-// scheduledEvent is what EventBridge sends to a target without constant input.
-func scheduledEvent(ruleARN string, at time.Time) []byte {
-	var region, account string
-	if f := strings.SplitN(ruleARN, ":", 6); len(f) == 6 {
-		region, account = f[3], f[4]
+// pass moves due on to the first time after now, in step with what it was.
+func (e *entry) pass(now time.Time) {
+	for !e.due.IsZero() && !e.due.After(now) {
+		e.due = e.Next(e.due)
 	}
-	event, _ := json.Marshal(map[string]any{ // strings always encode
-		"version":     "0",
-		"id":          newRequestID(),
-		"detail-type": "Scheduled Event",
-		"source":      "aws.events",
-		"account":     account,
-		"time":        at.UTC().Format(time.RFC3339),
-		"region":      region,
-		"resources":   []string{ruleARN},
-		"detail":      struct{}{},
-	})
-	return event
 }

@@ -2,11 +2,9 @@ package functions
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -74,113 +72,109 @@ func FuzzParseExpression(f *testing.F) {
 	})
 }
 
-// noted notes asynchronous invocations.
-type noted struct {
-	mu    sync.Mutex
-	calls []string // FUNCTION PAYLOAD
+const scheduleARN = "arn:aws:events:eu-west-1:111122223333:rule/probe"
+
+// book is a bus's rules; it notes what fires, and when, relative to its start.
+type book struct {
+	rules map[string]string
+	start time.Time
+	fired []string // NAME@AFTER
 	err   error
 }
 
-func (n *noted) Invoke(context.Context, string, []byte) (Result, error) {
-	return Result{}, errors.New("a schedule invokes asynchronously")
+func (b *book) Rules() map[string]string { return b.rules }
+
+func (b *book) Fire(arn string, at time.Time) error {
+	name := arn[strings.LastIndex(arn, "/")+1:]
+	b.fired = append(b.fired, fmt.Sprintf("%s@%s", name, at.Sub(b.start)))
+	return b.err
 }
 
-func (n *noted) InvokeAsync(_ context.Context, name string, payload []byte) (string, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.calls = append(n.calls, name+" "+string(payload))
-	return "id", n.err
-}
-
-// until is a clock that ends the context once it stands at its end.
-func until(t *testing.T, c *clock, end time.Time) (context.Context, func(context.Context, time.Duration) error) {
+// keepTime runs a scheduler on a clock of its own, which stands still after
+// took; before each wait, step is asked.
+func keepTime(t *testing.T, b *book, scale float64, took time.Duration, step func(passed time.Duration) (extra time.Duration)) string {
+	t.Helper()
+	c := &clock{now: b.start}
 	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	return ctx, func(ctx context.Context, d time.Duration) error {
-		if c.Now().Add(d).After(end) {
+	defer cancel()
+	s := &Scheduler{Rules: b.Rules, Fire: b.Fire, Scale: scale, Now: c.Now, Sleep: func(ctx context.Context, d time.Duration) error {
+		if step != nil {
+			d += step(c.Now().Sub(b.start))
+		}
+		if c.Now().Add(d).After(b.start.Add(took)) {
 			cancel()
-			<-ctx.Done()
 			return ctx.Err()
 		}
 		return c.sleep(ctx, d)
-	}
+	}}
+	s.Run(ctx)
+	return strings.Join(b.fired, " ")
 }
 
-const scheduleARN = "arn:aws:events:eu-west-1:111122223333:rule/probe"
+func newBook(expression string) *book {
+	return &book{rules: map[string]string{scheduleARN: expression}, start: time.Date(2026, 3, 4, 10, 17, 30, 0, time.UTC)}
+}
 
 func TestSchedulerFires(t *testing.T) {
-	start := time.Date(2026, 3, 4, 10, 17, 30, 0, time.UTC)
 	tests := map[string]struct {
-		scale float64
-		took  time.Duration
-		want  int
+		expression string
+		scale      float64
+		took       time.Duration
+		want       string
 	}{
-		"in real time": {1, 5*time.Minute + time.Second, 5},
-		"60 times":     {60, 5*time.Second + time.Millisecond, 5},
-		"not yet":      {1, 59 * time.Second, 0},
+		"in real time":  {"rate(1 minute)", 1, 3*time.Minute + time.Second, "probe@1m0s probe@2m0s probe@3m0s"},
+		"60 times":      {"rate(1 minute)", 60, 3*time.Second + time.Millisecond, "probe@1m0s probe@2m0s probe@3m0s"},
+		"very fast":     {"rate(1 hour)", 3600, 2*time.Second + time.Millisecond, "probe@1h0m0s probe@2h0m0s"},
+		"not yet":       {"rate(1 minute)", 1, 59 * time.Second, ""},
+		"cron":          {"cron(0/10 * * * ? *)", 1, 15 * time.Minute, "probe@2m30s probe@12m30s"},
+		"never":         {"cron(0 0 30 2 ? *)", 1, time.Minute, ""},
+		"no expression": {"rate(1 minutes)", 1, 5 * time.Minute, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			c, n := &clock{now: start}, &noted{}
-			ctx, wait := until(t, c, start.Add(tt.took))
-			s := &Scheduler{Invoker: n, Scale: tt.scale, Now: c.Now, Sleep: wait}
-			if err := s.Run(ctx, Schedule{RuleARN: scheduleARN, Expression: "rate(1 minute)", Function: "prober", Input: []byte(`{"endpoints":1}`)}); err != nil {
-				t.Fatal(err)
-			}
-			if len(n.calls) != tt.want || s.Fired(scheduleARN) != tt.want {
-				t.Errorf("fired %d times (%d counted), want %d", len(n.calls), s.Fired(scheduleARN), tt.want)
-			}
-			for _, call := range n.calls {
-				if call != `prober {"endpoints":1}` {
-					t.Errorf("invoked %s", call)
-				}
+			if got := keepTime(t, newBook(tt.expression), tt.scale, tt.took, nil); got != tt.want {
+				t.Errorf("fired %s, want %s", got, tt.want)
 			}
 		})
 	}
 }
 
+func TestSchedulerGoesOnAfterAnError(t *testing.T) {
+	b := newBook("rate(1 minute)")
+	b.err = errors.New("no such rule")
+	if got, want := keepTime(t, b, 1, 2*time.Minute, nil), "probe@1m0s probe@2m0s"; got != want {
+		t.Errorf("fired %s, want %s", got, want)
+	}
+}
+
 func TestSchedulerLeavesOutMissedFirings(t *testing.T) {
-	start := time.Date(2026, 3, 4, 10, 0, 0, 0, time.UTC)
-	c, n := &clock{now: start}, &noted{}
-	ctx, wait := until(t, c, start.Add(12*time.Minute))
 	slept := false
-	s := &Scheduler{Invoker: n, Now: c.Now, Sleep: func(ctx context.Context, d time.Duration) error {
-		if !slept { // the machine sleeps for ten minutes in the first wait
-			slept = true
-			d = 10*time.Minute + 30*time.Second
+	got := keepTime(t, newBook("rate(1 minute)"), 1, 13*time.Minute, func(passed time.Duration) time.Duration {
+		if slept || passed < 90*time.Second {
+			return 0
 		}
-		return wait(ctx, d)
-	}}
-	if err := s.Run(ctx, Schedule{RuleARN: scheduleARN, Expression: "rate(1 minute)", Function: "prober"}); err != nil {
-		t.Fatal(err)
-	}
-	if len(n.calls) != 3 { // at 10.5, 11 and 12 minutes
-		t.Errorf("fired %d times, want 3", len(n.calls))
+		slept = true
+		return 10 * time.Minute // the machine sleeps
+	})
+	if want := "probe@1m0s probe@2m0s probe@12m0s probe@13m0s"; got != want {
+		t.Errorf("fired %s, want %s", got, want)
 	}
 }
 
-func TestScheduledEvent(t *testing.T) {
-	var e struct {
-		ID, Source, Account, Region, Time string
-		DetailType                        string `json:"detail-type"`
-		Resources                         []string
-		Detail                            map[string]any
-	}
-	at := time.Date(2026, 3, 4, 10, 17, 30, 5, time.FixedZone("", 3600))
-	if err := json.Unmarshal(scheduledEvent(scheduleARN, at), &e); err != nil {
-		t.Fatal(err)
-	}
-	got := fmt.Sprint(e.Source, e.Account, e.Region, e.Time, e.DetailType, e.Resources, e.Detail)
-	want := fmt.Sprint("aws.events", "111122223333", "eu-west-1", "2026-03-04T09:17:30Z", "Scheduled Event", []string{scheduleARN}, map[string]any{})
-	if got != want || e.ID == "" || e.Detail == nil {
-		t.Errorf("event %+v", e)
-	}
-}
-
-func TestSchedulerNamesEveryBadSchedule(t *testing.T) {
-	s := &Scheduler{Invoker: &noted{}}
-	err := s.Run(t.Context(), Schedule{RuleARN: "a", Expression: "rate(1 minutes)"}, Schedule{RuleARN: "b", Expression: "cron(0 0 30 2 ? *)"})
-	if err == nil || !strings.Contains(err.Error(), "rule a: ") || !strings.Contains(err.Error(), "rule b: ") {
-		t.Errorf("error %v", err)
+func TestSchedulerFollowsTheRules(t *testing.T) {
+	b := newBook("rate(1 minute)")
+	got := keepTime(t, b, 1, 10*time.Minute, func(passed time.Duration) time.Duration {
+		switch passed {
+		case 90 * time.Second: // seen a second later
+			b.rules = map[string]string{scheduleARN: "rate(2 minutes)", "arn/other": "rate(3 minutes)"}
+		case 6 * time.Minute:
+			b.rules = map[string]string{"arn/other": "rate(3 minutes)"}
+		case 8 * time.Minute:
+			b.rules = nil
+		}
+		return 0
+	})
+	if want := "probe@1m0s probe@3m31s other@4m31s probe@5m31s other@7m31s"; got != want {
+		t.Errorf("fired %s, want %s", got, want)
 	}
 }
