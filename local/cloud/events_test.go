@@ -380,11 +380,11 @@ func TestFunctionTargetsAndSchedules(t *testing.T) {
 	must[*eventbridge.PutTargetsOutput](t)(w.events().PutTargets(ctx, &eventbridge.PutTargetsInput{Rule: aws.String("resync"), Targets: []types.Target{
 		constant, to("whole", "arn:aws:lambda:eu-west-1:111122223333:function:resync"), missing}}))
 
-	all := w.Events.Schedules()
-	if len(all) != 1 || all[0].Expression != "rate(1 minute)" {
+	const arn = "arn:aws:events:eu-west-1:111122223333:rule/resync"
+	if all := w.Events.Schedules(); len(all) != 1 || all[arn] != "rate(1 minute)" {
 		t.Fatalf("schedules %+v", all)
 	}
-	if err := w.Events.Fire(all[0].RuleARN, w.clock.Now()); err != nil {
+	if err := w.Events.Fire(arn, w.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "both targets are invoked", func() bool { return strings.Count(fs.calls(), "\n") == 1 })

@@ -41,6 +41,19 @@ type world struct {
 func start(t *testing.T) *world {
 	t.Helper()
 	clock := core.NewFakeClock(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
+	w := serve(t, clock)
+	w.clock = clock
+	return w
+}
+
+// startReal is start with the machine's clock.
+func startReal(t testing.TB) *world {
+	t.Helper()
+	return serve(t, core.RealClock{})
+}
+
+func serve(t testing.TB, clock core.Clock) *world {
+	t.Helper()
 	c, err := cloud.New(cloud.Config{Principals: []core.Principal{alice, robot, other}, Clock: clock, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +71,7 @@ func start(t *testing.T) *world {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return &world{Cloud: c, url: "http://" + l.Addr().String(), clock: clock, as: alice, in: region}
+	return &world{Cloud: c, url: "http://" + l.Addr().String(), as: alice, in: region}
 }
 
 // by returns the same world seen by another principal.

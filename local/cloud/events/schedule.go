@@ -1,37 +1,29 @@
 package events
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/elbridge/elbridge/local/cloud/core"
 )
 
-// Schedule is an enabled rule with a schedule.
-type Schedule struct {
-	RuleARN    string `json:"rule"`
-	Expression string `json:"expression"` // rate(…) or cron(…)
-}
-
-// Schedules returns the enabled rules with a schedule, of all accounts and
-// regions. Somebody else keeps the time and calls Fire.
-func (s *Service) Schedules() []Schedule {
+// Schedules returns the schedule expressions (rate or cron) of the enabled
+// rules of all accounts and regions, by rule ARN. Somebody else keeps the time
+// and calls Fire.
+func (s *Service) Schedules() map[string]string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := []Schedule{}
+	out := map[string]string{}
 	for _, b := range s.buses {
 		for _, r := range b.rules {
 			if r.ScheduleExpression != "" && r.enabled() {
-				out = append(out, Schedule{RuleARN: r.ARN, Expression: r.ScheduleExpression})
+				out[r.ARN] = r.ScheduleExpression
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Schedule) int { return cmp.Compare(a.RuleARN, b.RuleARN) })
 	return out
 }
 
@@ -62,7 +54,7 @@ func (s *Service) Fire(ruleARN string, at time.Time) error {
 //
 //	GET  /_local/events                      {"delay": …, "pending": …}
 //	PUT  /_local/events/delay                {"delay": "80ms"}
-//	GET  /_local/events/schedules            list of Schedule
+//	GET  /_local/events/schedules            {rule ARN: expression}
 //	POST /_local/events/fire                 {"rule": ARN}
 func (s *Service) RouteControl(server *core.Server) {
 	server.HandleLocal("GET /_local/events", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
