@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/elbridge/elbridge/local/cloud/core"
-	"github.com/elbridge/elbridge/local/cloud/elb/route"
 	"github.com/elbridge/elbridge/local/cloud/elb/state"
 	"github.com/elbridge/elbridge/local/vpc"
 )
@@ -36,7 +35,8 @@ type Config struct {
 
 	// Addresses are given to load balancers, one each: 127.80.0.0/16.
 	Addresses netip.Prefix
-	// Dial connects to a published address: vpc.Dial.
+	// Dial connects to a published address: vpc.Dial, for which an address that
+	// is not of the local stack is one that doesn't answer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// How long traffic goes on as if a change had not been made: 100 ms for
@@ -97,13 +97,11 @@ func (c Config) withDefaults() (Config, error) {
 	fill(&c.Log, slog.New(slog.DiscardHandler), c.Log == nil)
 	fill(&c.VPCs, []state.VPC{DefaultVPC()}, c.VPCs == nil)
 	fill(&c.Instance, DefaultInstance, c.Instance == nil)
-	fill(&c.Dial, vpc.Dial, c.Dial == nil)
+	fill(&c.Dial, dial, c.Dial == nil)
 	fill(&c.Addresses, netip.MustParsePrefix("127.80.0.0/16"), !c.Addresses.IsValid())
 	fill(&c.CheckSpeedup, 1, c.CheckSpeedup == 0)
 	fill(&c.ApplicationPropagation, 100*time.Millisecond, c.ApplicationPropagation == 0)
 	fill(&c.NetworkPropagation, 500*time.Millisecond, c.NetworkPropagation == 0)
-	c.ApplicationPropagation = max(c.ApplicationPropagation, 0)
-	c.NetworkPropagation = max(c.NetworkPropagation, 0)
 	if c.Limits == nil {
 		l := state.DefaultLimits()
 		c.Limits = &l
@@ -131,9 +129,17 @@ func fill[T any](field *T, def T, missing bool) {
 	}
 }
 
-func (c Config) propagation(k route.Kind) time.Duration {
-	if k == route.Network {
-		return c.NetworkPropagation
+// unroutable is what happens to packets for an address that is not of the local
+// stack: nothing comes back. It doesn't wait for that.
+type unroutable struct{ error }
+
+func (unroutable) Timeout() bool   { return true }
+func (unroutable) Temporary() bool { return true }
+
+// dial is vpc.Dial; other addresses are like ones that don't answer.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if _, err := vpc.HostPort(address); err != nil {
+		return nil, unroutable{err}
 	}
-	return c.ApplicationPropagation
+	return vpc.Dial(ctx, network, address)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/elbridge/elbridge/local/cloud/core"
@@ -22,6 +23,8 @@ type Service struct {
 	store   *state.Store
 	limits  *limiters
 	changes *feed
+
+	application, network atomic.Int64 // propagation delays, in ns
 
 	mu     sync.Mutex
 	planes map[string]*dataplane.Plane // by the load balancer's ARN
@@ -42,9 +45,10 @@ func New(cfg Config) (*Service, error) {
 		cfg: cfg, limits: newLimiters(*cfg.Buckets), changes: newFeed(cfg.OnChange, cfg.Log),
 		planes: map[string]*dataplane.Plane{}, used: map[netip.Addr]bool{},
 	}
+	s.SetPropagation(cfg.ApplicationPropagation, cfg.NetworkPropagation)
 	s.store = state.New(state.Config{
 		VPCs: cfg.VPCs, Limits: *cfg.Limits, Instance: cfg.Instance, NewID: newID,
-		RegistrationDelay: func(k route.Kind) time.Duration { return max(cfg.RegistrationDelay, cfg.propagation(k)) },
+		RegistrationDelay: func(k route.Kind) time.Duration { return max(cfg.RegistrationDelay, s.propagation(k)) },
 		CheckInterval:     func(d time.Duration) time.Duration { return time.Duration(float64(d) / cfg.CheckSpeedup) },
 		Route:             s.announce,
 		Unhealthy:         s.unhealthy,
@@ -56,6 +60,33 @@ func New(cfg Config) (*Service, error) {
 	s.done.Go(func() { checker.Run(ctx) })
 	s.done.Go(func() { s.changes.run(ctx) })
 	return s, nil
+}
+
+// SetPropagation changes how long traffic goes on as if a change had not been
+// made, from the next change on. Negative means no delay.
+func (s *Service) SetPropagation(application, network time.Duration) {
+	s.application.Store(int64(max(application, 0)))
+	s.network.Store(int64(max(network, 0)))
+}
+
+func (s *Service) propagation(k route.Kind) time.Duration {
+	if k == route.Network {
+		return time.Duration(s.network.Load())
+	}
+	return time.Duration(s.application.Load())
+}
+
+// Traffic says whether a target of a group may still get something new from a
+// load balancer, and how many requests or connections it has there. It is what
+// a preStop hook would like to know.
+func (s *Service) Traffic(groupARN string, target state.Key) (takesNew bool, underWay int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.planes {
+		more, n := p.Traffic(groupARN, target)
+		takesNew, underWay = takesNew || more, underWay+n
+	}
+	return takesNew, underWay
 }
 
 // Close ends health checks and load balancers. Requests under way may go on
@@ -133,7 +164,7 @@ func (s *Service) start(b state.Balancer) {
 		return
 	}
 	s.planes[b.ARN] = dataplane.New(dataplane.Config{
-		Clock: s.cfg.Clock, Log: s.cfg.Log, Dial: s.cfg.Dial, Propagation: s.cfg.propagation(b.Kind),
+		Clock: s.cfg.Clock, Log: s.cfg.Log, Dial: s.cfg.Dial, Propagation: func() time.Duration { return s.propagation(b.Kind) },
 	}, b.Kind, b.Address)
 }
 

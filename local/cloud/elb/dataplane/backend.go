@@ -56,9 +56,6 @@ func (p *Plane) dial(ctx context.Context, network, address string) (net.Conn, er
 // idle closes the kept connections that nobody uses.
 func (b *backend) idle() { b.transport.CloseIdleConnections() }
 
-// end cuts everything that is under way and lets nothing begin.
-func (b *backend) end() { b.flows.cut(true) }
-
 // RoundTrip sends a request once. The transport would send some again when a
 // kept connection turns out to be dead; a load balancer does not.
 func (b *backend) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -87,18 +84,25 @@ func replayable(r *http.Request) bool {
 
 // flows are the requests or connections that are under way.
 type flows struct {
-	mu    sync.Mutex
-	open  map[*flow]bool
-	ended bool
+	mu      sync.Mutex
+	open    map[*flow]bool
+	accepts bool
 }
 
 type flow struct{ cancel context.CancelCauseFunc }
 
-// begin adds a flow that cancel ends; nil if the target's time is over.
+// accept says whether flows may begin.
+func (f *flows) accept(yes bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.accepts = yes
+}
+
+// begin adds a flow that cancel ends; nil if nothing new may begin.
 func (f *flows) begin(cancel context.CancelCauseFunc) *flow {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ended {
+	if !f.accepts {
 		return nil
 	}
 	if f.open == nil {
@@ -115,19 +119,22 @@ func (f *flows) end(one *flow) {
 	delete(f.open, one)
 }
 
-// cut ends the flows; after the last time none can begin.
-func (f *flows) cut(last bool) {
+// cut ends what is under way.
+func (f *flows) cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ended = f.ended || last
 	for one := range f.open {
 		one.cancel(errCut)
 	}
 }
 
-// Len is the number of flows.
-func (f *flows) Len() int {
+func (f *flows) count() int {
+	_, n := f.state()
+	return n
+}
+
+func (f *flows) state() (accepts bool, underWay int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.open)
+	return f.accepts, len(f.open)
 }

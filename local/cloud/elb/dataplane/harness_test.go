@@ -43,7 +43,7 @@ func newFront(t testing.TB, kind route.Kind, change ...func(*dataplane.Config)) 
 	t.Helper()
 	cfg := dataplane.Config{
 		Clock: core.RealClock{}, Log: slog.New(slog.DiscardHandler),
-		Dial: (&net.Dialer{}).DialContext, ConnectTimeout: 5 * time.Second,
+		Dial: (&net.Dialer{}).DialContext, ConnectTimeout: 5 * time.Second, Propagation: func() time.Duration { return 0 },
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -85,8 +85,9 @@ func (s *httpServer) handle(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, flightKey{}, m)))
 }
 
-// begin chooses a target and opens a flow to it. A target whose time ended
-// between the two is replaced by one of the newer table.
+// begin chooses a target and opens a flow to it. A target that a newer table
+// has taken out between the two is replaced by one of that table: nothing has
+// been sent yet.
 func (p *Plane) begin(listener string, cancel context.CancelCauseFunc) (*member, *flow) {
 	for range 3 {
 		m := p.action(listener).pick()

@@ -21,8 +21,8 @@ type Config struct {
 	Log   *slog.Logger
 	// Dial connects to the published address of a target.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Propagation is how old the table is that traffic follows.
-	Propagation time.Duration
+	// Propagation is how old the table is that traffic follows; it may change.
+	Propagation func() time.Duration
 	// ConnectTimeout ends an attempt to reach a target; 0 means 10 s.
 	ConnectTimeout time.Duration
 	// MaxConnections bounds the clients of one listener; more wait to be

@@ -22,15 +22,16 @@ type announced struct {
 
 // Announce makes a table known; traffic follows it after the propagation delay.
 func (p *Plane) Announce(t route.Table) {
-	if p.cfg.Propagation <= 0 {
-		p.Apply(t)
+	delay := p.cfg.Propagation()
+	if delay <= 0 {
+		p.Apply(t) // what still waits is older, and ignored when its time comes
 		return
 	}
-	due := p.cfg.Clock.Now().Add(p.cfg.Propagation)
+	due := p.cfg.Clock.Now().Add(delay)
 	q := &p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if n := len(q.pending); n > 0 && due.Sub(q.pending[n-1].first) < p.cfg.Propagation/20 {
+	if n := len(q.pending); n > 0 && due.Sub(q.pending[n-1].first) < delay/20 {
 		q.pending[n-1].due, q.pending[n-1].table = due, t
 		return
 	}

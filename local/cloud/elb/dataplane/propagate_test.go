@@ -12,7 +12,7 @@ import (
 // delayed is a data plane whose clock stands still.
 func delayed(t *testing.T, d time.Duration) (*front, *core.FakeClock) {
 	clock := core.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	return newFront(t, route.Application, func(c *dataplane.Config) { c.Clock, c.Propagation = clock, d }), clock
+	return newFront(t, route.Application, func(c *dataplane.Config) { c.Clock, c.Propagation = clock, func() time.Duration { return d } }), clock
 }
 
 // sleepers waits until somebody sleeps on the clock.

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"maps"
 	"math/rand/v2"
 	"sync/atomic"
 
@@ -45,7 +46,7 @@ func (p *Plane) Apply(t route.Table) {
 	}
 	p.version = t.Version
 	next := &routing{listeners: map[string]*listenerRoute{}}
-	groups, present := map[string]*groupRoute{}, map[backendKey]bool{}
+	groups, present := map[string]*groupRoute{}, map[backendKey]bool{} // true: takes something new
 	for arn, g := range t.Groups {
 		groups[arn] = p.group(g, t, present)
 	}
@@ -58,17 +59,27 @@ func (p *Plane) Apply(t route.Table) {
 		lr.stride = stride(lr.total)
 		next.listeners[arn] = lr
 	}
-	p.routing.Store(next) // first, so that nobody picks what is cut below
+	p.routing.Store(next) // first, so that who is refused below finds the new one
 	for k, b := range p.backends {
-		if present[k] {
+		takesNew, ok := present[k]
+		if takesNew {
 			continue
 		}
-		delete(p.backends, k)
+		b.flows.accept(false)
 		b.idle()
+		if ok {
+			continue // it drains
+		}
+		delete(p.backends, k)
 		if g, ok := t.Groups[k.group]; ok && g.CutAtEnd {
-			b.end()
+			b.flows.cut()
 		}
 	}
+	maps.DeleteFunc(p.counters, func(arn string, _ *atomic.Uint64) bool {
+		_, listener := t.Listeners[arn]
+		_, group := t.Groups[arn]
+		return !listener && !group
+	})
 }
 
 // group prepares a target group, and remembers its backends in present.
@@ -76,7 +87,7 @@ func (p *Plane) group(g route.Group, t route.Table, present map[backendKey]bool)
 	gr := &groupRoute{Group: g, turn: p.counter(g.ARN)}
 	for _, target := range g.Targets {
 		k := backendKey{g.ARN, target.Key}
-		present[k] = true
+		present[k] = !target.Draining
 		b := p.backends[k]
 		if b == nil || b.addr != target.Addr {
 			if b != nil { // an instance that got another address
@@ -86,9 +97,9 @@ func (p *Plane) group(g route.Group, t route.Table, present map[backendKey]bool)
 			p.backends[k] = b
 		}
 		if target.Draining {
-			b.idle()
 			continue
 		}
+		b.flows.accept(true)
 		gr.serving = append(gr.serving, &member{b, target.Health})
 	}
 	return gr
@@ -103,13 +114,24 @@ func (p *Plane) counter(arn string) *atomic.Uint64 {
 	return c
 }
 
+// Traffic says whether a target may get something new, and how many requests
+// or connections it has.
+func (p *Plane) Traffic(group string, key route.Key) (takesNew bool, underWay int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b := p.backends[backendKey{group, key}]; b != nil {
+		return b.flows.state()
+	}
+	return false, 0
+}
+
 // CutTarget closes the connections of a target that turned unhealthy.
 func (p *Plane) CutTarget(group string, key route.Key) {
 	p.mu.Lock()
 	b := p.backends[backendKey{group, key}]
 	p.mu.Unlock()
 	if b != nil {
-		b.flows.cut(false) // it may still be chosen: when all are unhealthy
+		b.flows.cut() // it may still be chosen: when all are unhealthy
 	}
 }
 
@@ -196,7 +218,7 @@ func (g *groupRoute) least(onlyHealthy bool) *member {
 		if onlyHealthy && !m.health.Healthy() {
 			continue
 		}
-		if n := m.flows.Len(); best == nil || n < fewest {
+		if n := m.flows.count(); best == nil || n < fewest {
 			best, fewest = m, n
 		}
 	}

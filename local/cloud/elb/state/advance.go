@@ -120,8 +120,7 @@ func (s *Store) Observe(p Probe, r Result, start, now time.Time) {
 	if at.Before(now) {
 		at = now
 	}
-	s.timers.add(timer{at: at, target: t, gen: t.gen})
-	s.signal()
+	s.add(timer{at: at, target: t, gen: t.gen})
 }
 
 // count adds a result to the streak and moves the target when it is long enough.

@@ -95,8 +95,7 @@ func (s *Store) Deregister(sc core.Scope, arn string, targets []Description, now
 			continue
 		}
 		t.phase = draining
-		s.timers.add(timer{at: now.Add(time.Duration(delay) * time.Second), target: t, gen: t.gen})
-		s.signal()
+		s.add(timer{at: now.Add(time.Duration(delay) * time.Second), target: t, gen: t.gen})
 		s.changed(t, before, statusDraining, now)
 	}
 	s.publishGroup(g)

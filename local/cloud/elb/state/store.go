@@ -57,6 +57,7 @@ type Store struct {
 	mu      sync.Mutex
 	scopes  map[core.Scope]*scope
 	timers  timers
+	sweepAt int           // length of timers at which stale ones go
 	wake    chan struct{} // has a token when an earlier timer was set
 	version uint64
 }

@@ -77,8 +77,7 @@ func (s *Store) place(t *target, now time.Time) {
 		t.phase, t.why = unused, why
 	} else {
 		t.phase = registering
-		s.timers.add(timer{at: now.Add(s.cfg.RegistrationDelay(s.kindOf(t.group))), target: t, gen: t.gen})
-		s.signal()
+		s.add(timer{at: now.Add(s.cfg.RegistrationDelay(s.kindOf(t.group))), target: t, gen: t.gen})
 	}
 	if t.registered.IsZero() {
 		t.registered, before = now, Status{}

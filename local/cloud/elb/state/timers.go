@@ -2,6 +2,7 @@ package state
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -28,8 +29,19 @@ func (t *timers) Pop() any {
 	return last
 }
 
-func (t *timers) add(x timer) { heap.Push(t, x) }
 func (t *timers) next() timer { return heap.Pop(t).(timer) }
+
+// add plans a timer. Those of earlier lives are thrown out when there are many,
+// so the heap stays within twice the number of targets. The store is locked.
+func (s *Store) add(x timer) {
+	if len(s.timers) >= s.sweepAt {
+		s.timers = slices.DeleteFunc(s.timers, func(t timer) bool { return t.gen != t.target.gen })
+		heap.Init(&s.timers)
+		s.sweepAt = 2*len(s.timers) + 1024
+	}
+	heap.Push(&s.timers, x)
+	s.signal()
+}
 
 // signal wakes who waits for the next timer. The store is locked.
 func (s *Store) signal() {
