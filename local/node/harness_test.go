@@ -3,10 +3,12 @@ package node_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 	"slices"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -207,6 +210,14 @@ func (s *stack) rest(t testing.TB, verb, path, body string) {
 	}
 }
 
+// merge changes an object by a merge patch.
+func (s *stack) merge(t testing.TB, path, patch string) {
+	t.Helper()
+	if err := s.kube.Patch(context.Background(), path, types.MergePatchType, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func podPath(namespace, name string) string {
 	return "/api/v1/namespaces/" + namespace + "/pods/" + name
 }
@@ -339,6 +350,26 @@ func await(t testing.TB, what string, ask func() error) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// awaitConnected waits until a connection to a loopback address stands.
+func awaitConnected(t testing.TB, address string) {
+	t.Helper()
+	ap := netip.MustParseAddrPort(address)
+	ip := ap.Addr().As4()
+	want := fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], ap.Port())
+	await(t, "there is a connection to "+address, func() error {
+		table, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(table)) {
+			if f := strings.Fields(line); len(f) > 3 && f[1] == want && f[3] == "01" { // established
+				return nil
+			}
+		}
+		return errors.New("none yet")
+	})
 }
 
 // client dials published addresses, a connection for each request.

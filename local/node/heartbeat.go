@@ -66,7 +66,7 @@ func (h *host) tryRegister(ctx context.Context) (*v1.Node, error) {
 func (h *host) reportStatus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"status": nodeStatus(h.spec, h.since, h.agent.now())})
+	patch, err := nodeStatusPatch(nodeStatus(h.spec, h.since, h.agent.now()))
 	if err != nil {
 		return err
 	}

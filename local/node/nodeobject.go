@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"time"
@@ -73,6 +74,25 @@ func nodeStatus(s Spec, since, now time.Time) v1.NodeStatus {
 			condition(v1.NodeReady, v1.ConditionTrue, "KubeletReady", "kubelet is posting ready status", since, now),
 		},
 	}
+}
+
+// nodeStatusPatch is a strategic merge patch. Addresses are replaced as a whole:
+// their merge key is the type, and there are two of one.
+func nodeStatusPatch(s v1.NodeStatus) ([]byte, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	addresses := []any{map[string]string{"$patch": "replace"}}
+	for _, a := range s.Addresses {
+		addresses = append(addresses, a)
+	}
+	fields["addresses"] = addresses
+	return json.Marshal(map[string]any{"status": fields})
 }
 
 func condition(kind v1.NodeConditionType, status v1.ConditionStatus, reason, message string, since, now time.Time) v1.NodeCondition {

@@ -129,7 +129,7 @@ func (w *worker) leave() {
 	case <-w.buried.Done():
 	case <-w.ctx.Done():
 	}
-	if w.writer.flush(w.ctx) == nil && !w.isGone() {
+	if !w.isGone() && w.writer.flush(w.ctx) == nil && !w.isGone() {
 		_ = w.writer.remove(w.ctx) // fails only when it is gone or the agent stops
 	}
 	_ = os.RemoveAll(w.dir)
@@ -223,7 +223,9 @@ func (w *worker) update(change func()) {
 		return
 	}
 	w.last = s
-	w.writer.push(s)
+	if !w.gone {
+		w.writer.push(s)
+	}
 }
 
 // current is the pod with the status of this moment, for the downward API.

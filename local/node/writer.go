@@ -31,6 +31,7 @@ type writer struct {
 	queue []v1.PodStatus
 	wake  chan struct{} // holds one token if there is something to write
 	idle  chan struct{} // closed while nothing is to be written
+	over  bool          // the pod is gone: nothing is written any more
 }
 
 func newWriter(h *host, pod *v1.Pod) *writer {
@@ -43,6 +44,9 @@ func newWriter(h *host, pod *v1.Pod) *writer {
 func (w *writer) push(s v1.PodStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
 	if len(w.queue) == 0 {
 		select {
 		case <-w.idle:
@@ -73,7 +77,8 @@ func (w *writer) flush(ctx context.Context) error {
 	}
 }
 
-// run writes until ctx ends or the pod is gone.
+// run writes until ctx ends or the pod is gone. When ctx ends what is queued is
+// dropped.
 func (w *writer) run(ctx context.Context) {
 	for {
 		select {
@@ -114,7 +119,7 @@ func (w *writer) pop() (v1.PodStatus, bool) {
 func (w *writer) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue = nil
+	w.queue, w.over = nil, true
 	select {
 	case <-w.idle:
 	default:
