@@ -95,8 +95,7 @@ func code(err error) string {
 	if err == nil {
 		return ""
 	}
-	var e smithy.APIError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e.ErrorCode()
 	}
 	return err.Error()

@@ -154,8 +154,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call *Call) (ans
 }
 
 func asError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	if errors.Is(err, context.Canceled) {

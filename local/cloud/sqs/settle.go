@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"time"
 
@@ -91,9 +92,8 @@ func (b *batchAnswer) add(id string, done any, err error) {
 		return
 	}
 	f := batchFailure{Id: id, Code: "InternalError", Message: err.Error()}
-	var e *core.Error
-	if errors.As(err, &e) {
-		f.Code, f.Message, f.SenderFault = e.Code, e.Message, e.Status < 500
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		f.Code, f.Message, f.SenderFault = e.Code, e.Message, e.Status < http.StatusInternalServerError
 		if e.QueryCode != "" {
 			f.Code = e.QueryCode
 		}
@@ -195,13 +195,11 @@ func (s *Service) settleBatch(call *core.Call, action string, do func(*queue, se
 	}
 	out := &batchAnswer{Successful: []any{}}
 	for i, e := range in.Entries {
-		err := error(nil)
 		if f := call.FailEntry(i); f != nil {
-			err = f
-		} else {
-			err = do(q, e, call.Time)
+			out.add(e.Id, nil, f)
+			continue
 		}
-		out.add(e.Id, map[string]string{"Id": e.Id}, err)
+		out.add(e.Id, map[string]string{"Id": e.Id}, do(q, e, call.Time))
 	}
 	return out, nil
 }

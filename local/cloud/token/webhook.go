@@ -45,7 +45,7 @@ func Webhook(v *Verifier, find func(name string) (eks.Cluster, bool), log *slog.
 			http.Error(w, "want a TokenReview of authentication.k8s.io/v1", http.StatusBadRequest)
 			return
 		}
-		out := review{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"}
+		out := review{APIVersion: in.APIVersion, Kind: in.Kind} // v1 and v1beta1 are alike
 		name := r.PathValue("name")
 		who, err := identify(r.Context(), v, find, in.Spec.Token, name)
 		if err != nil {
