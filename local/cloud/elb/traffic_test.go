@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -364,10 +365,19 @@ func TestAllUnhealthyFailsOpen(t *testing.T) {
 }
 
 func TestCloseEndsEverything(t *testing.T) {
-	s := start(t, elb.Config{})
+	http.DefaultClient.CloseIdleConnections()
+	before := runtime.NumGoroutine()
+	s := start(t, elb.Config{ApplicationPropagation: time.Minute})
 	g := s.group(t, "web")
 	lb, host := s.balancer(t, "front", types.LoadBalancerTypeEnumApplication)
 	s.listen(t, lb, types.ProtocolEnumHttp, 8080, g)
+	pod(t, "10.64.219.1:8080", nil)
+	s.register(t, g, at("10.64.219.1", 0))
+	c, err := net.Dial("tcp", host+":8080") // a client that says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.service.Run(ctx) }()
@@ -375,6 +385,9 @@ func TestCloseEndsEverything(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	http.DefaultClient.CloseIdleConnections()
+	const front = 8 // the API's server and its client, and the pod
+	await(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+front })
 	if _, err := net.Dial("tcp", host+":8080"); err == nil {
 		t.Error("the listener is still there")
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -17,7 +18,23 @@ type httpServer struct {
 	plane *Plane
 	arn   string
 	proxy *httputil.ReverseProxy
+
+	buffers buffers
 }
+
+// buffers are for copying bodies.
+type buffers struct{ pool sync.Pool }
+
+// Get returns a buffer of 32 KiB.
+func (b *buffers) Get() []byte {
+	if buf, ok := b.pool.Get().(*[]byte); ok {
+		return *buf
+	}
+	return make([]byte, 32<<10)
+}
+
+// Put takes a buffer back.
+func (b *buffers) Put(buf []byte) { b.pool.Put(&buf) }
 
 func (p *Plane) serveHTTP(arn string, ln net.Listener) server {
 	s := &httpServer{plane: p, arn: arn}
@@ -28,6 +45,7 @@ func (p *Plane) serveHTTP(arn string, ln net.Listener) server {
 		ErrorHandler:  s.failed,
 		ErrorLog:      quiet,
 		FlushInterval: -1,
+		BufferPool:    &s.buffers,
 	}
 	s.Server = &http.Server{
 		Handler:           http.HandlerFunc(s.handle),

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elbridge/elbridge/local/cloud/elb/alarm"
 	"github.com/elbridge/elbridge/local/cloud/elb/route"
 )
 
@@ -36,6 +37,9 @@ func (p *Plane) Announce(t route.Table) {
 		return
 	}
 	q.pending = append(q.pending, announced{first: due, due: due, table: t})
+	if len(q.pending) > 1 {
+		return // who waits for the first comes to this one after it
+	}
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -45,15 +49,15 @@ func (p *Plane) Announce(t route.Table) {
 // propagate applies tables as they fall due, until the plane is closed.
 func (p *Plane) propagate() {
 	for {
-		table, wait, ok := p.queue.take(p.cfg.Clock.Now())
+		table, next, ok := p.queue.take(p.cfg.Clock.Now())
 		if ok {
 			p.Apply(table)
 			continue
 		}
 		var due <-chan time.Time // nil, and so never, while nothing waits
 		cancel := func() {}
-		if wait > 0 {
-			due, cancel = p.cfg.Clock.After(wait)
+		if !next.IsZero() {
+			due, cancel = alarm.At(p.cfg.Clock, next)
 		}
 		select {
 		case <-due:
@@ -66,18 +70,18 @@ func (p *Plane) propagate() {
 	}
 }
 
-// take returns the oldest table if it is due, or how long it is until then; 0
-// if there is none.
-func (q *queue) take(now time.Time) (t route.Table, wait time.Duration, ok bool) {
+// take returns the oldest table if it is due, or when it will be; zero if there
+// is none.
+func (q *queue) take(now time.Time) (t route.Table, next time.Time, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.pending) == 0 {
-		return t, 0, false
+		return t, next, false
 	}
-	if wait = q.pending[0].due.Sub(now); wait > 0 {
-		return t, wait, false
+	if due := q.pending[0].due; due.After(now) {
+		return t, due, false
 	}
 	t = q.pending[0].table
 	q.pending = append(q.pending[:0], q.pending[1:]...)
-	return t, 0, true
+	return t, next, true
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/elbridge/elbridge/local/cloud/core"
+	"github.com/elbridge/elbridge/local/cloud/elb/alarm"
 	"github.com/elbridge/elbridge/local/cloud/elb/state"
 )
 
@@ -60,15 +61,14 @@ func New(cfg Config) *Checker {
 func (c *Checker) Run(ctx context.Context) {
 	defer c.checks.Wait()
 	for ctx.Err() == nil {
-		now := c.cfg.Clock.Now()
-		due, next := c.cfg.Store.Advance(now)
+		due, next := c.cfg.Store.Advance(c.cfg.Clock.Now())
 		for _, p := range due {
 			c.checks.Go(func() { c.check(ctx, p) }) // one for each target at most
 		}
 		var timer <-chan time.Time // nil, and so never, while nothing is planned
 		cancel := func() {}
 		if !next.IsZero() {
-			timer, cancel = c.cfg.Clock.After(next.Sub(now))
+			timer, cancel = alarm.At(c.cfg.Clock, next)
 		}
 		select {
 		case <-ctx.Done():
