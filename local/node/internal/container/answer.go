@@ -84,7 +84,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-t.C:
 		case <-r.Context().Done():
-			return
+			panic(http.ErrAbortHandler) // the client sees a broken connection, no empty answer
 		}
 	}
 	status := http.StatusOK

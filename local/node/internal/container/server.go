@@ -177,8 +177,8 @@ func (s *Server) Crash(e Exit) {
 // finish closes every socket before anybody learns that the container has ended,
 // so that its address can be used again at once.
 func (s *Server) finish(e Exit) {
-	s.cancel()
 	_ = s.http.Close()
+	s.cancel()
 	s.listening.Wait()
 	s.end(e)
 }

@@ -14,7 +14,7 @@ type Proxy struct {
 
 	mu        sync.Mutex
 	frontends map[netip.AddrPort]*frontend
-	closing   []*Forwarder
+	closing   sync.WaitGroup // one for each that listens no more
 }
 
 type frontend struct {
@@ -36,7 +36,7 @@ func (p *Proxy) Update(ctx context.Context, t Table) {
 	for address, f := range p.frontends {
 		if _, wanted := t[address]; !wanted {
 			f.forwarder.Close()
-			p.closing = append(p.closing, f.forwarder)
+			p.closing.Go(f.forwarder.Wait)
 			delete(p.frontends, address)
 		}
 	}
@@ -60,14 +60,11 @@ func (p *Proxy) Update(ctx context.Context, t Table) {
 // Wait returns when every connection has ended, after the context given to Update has.
 func (p *Proxy) Wait() {
 	p.mu.Lock()
-	all := p.closing
+	defer p.mu.Unlock()
 	for _, f := range p.frontends {
-		all = append(all, f.forwarder)
+		f.forwarder.Wait()
 	}
-	p.mu.Unlock()
-	for _, f := range all {
-		f.Wait()
-	}
+	p.closing.Wait()
 }
 
 func (f *frontend) pick() (netip.AddrPort, bool) {
