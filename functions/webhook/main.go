@@ -30,7 +30,7 @@ var version = "dev"
 // win.
 const (
 	gcPercent   = 50
-	memoryLimit = 16 << 20 // bytes; soft: the queue and the bodies are bounded by themselves
+	memoryLimit = 12 << 20 // bytes, soft: queue and bodies are bounded by themselves
 )
 
 func main() {
