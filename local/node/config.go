@@ -113,10 +113,10 @@ func (c Config) check() error {
 		errs = append(errs, errors.New("no API server: want Kubeconfig or REST"))
 	}
 	if c.StateDir == "" || !filepath.IsAbs(c.StateDir) {
-		errs = append(errs, fmt.Errorf("StateDir %q: want an absolute path", c.StateDir))
+		errs = append(errs, fmt.Errorf("state folder %q: want an absolute path", c.StateDir))
 	}
 	if host, _, err := net.SplitHostPort(c.Listen); err != nil || !isLoopback(host) {
-		errs = append(errs, fmt.Errorf("Listen %q: want a loopback address and port such as 127.0.0.1:0", c.Listen))
+		errs = append(errs, fmt.Errorf("control API %q: want a loopback address and port such as 127.0.0.1:0", c.Listen))
 	}
 	for name, image := range c.Images {
 		if info, err := os.Stat(image.Path); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {

@@ -16,7 +16,7 @@ func TestConfigNamesEveryFault(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"no API server", `StateDir "relative"`, `Listen "0.0.0.0:1"`, `image x: "/none"`, `node "n": address 192.0.2.1`, `node ""`} {
+	for _, want := range []string{"no API server", `state folder "relative"`, `control API "0.0.0.0:1"`, `image x: "/none"`, `node "n": address 192.0.2.1`, `node ""`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not name %s:\n%s", want, err)
 		}

@@ -196,7 +196,7 @@ func TestPausedWritesAreMadeUpFor(t *testing.T) {
 	await(t, "the pod runs unseen", func() error {
 		pods, err := s.control.Pods(t.Context())
 		if i := slices.IndexFunc(pods, func(p node.PodInfo) bool { return p.Namespace == ns && p.Ready }); i < 0 {
-			return fmt.Errorf("not ready yet: %v", err)
+			return fmt.Errorf("not ready yet: %w", err)
 		}
 		return nil
 	})

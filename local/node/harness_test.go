@@ -160,7 +160,9 @@ func (s *stack) stop() {
 	}
 	s.cancel()
 	if s.control != nil {
-		<-s.ended
+		if err := <-s.ended; err != nil {
+			fmt.Fprintln(os.Stderr, "the agent ended with", err)
+		}
 	}
 	if s.cluster != nil {
 		s.cluster.Stop(context.Background())

@@ -114,7 +114,7 @@ func (h *host) see(link context.Context, o any) {
 	}
 	w := newWorker(h, pod)
 	h.workers[pod.UID] = w
-	h.wg.Go(func() {
+	h.wg.Go(func() { //nolint:contextcheck // pods outlive the link
 		w.run()
 		h.mu.Lock()
 		defer h.mu.Unlock()

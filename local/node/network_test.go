@@ -70,7 +70,7 @@ func TestNewSandboxChangesTheAddress(t *testing.T) {
 func TestHostNetworkAndHostPorts(t *testing.T) {
 	s := up(t)
 	ns := s.namespace(t)
-	s.apply(t, ns, fmt.Sprintf(`
+	s.apply(t, ns, `
 apiVersion: v1
 kind: Pod
 metadata: {name: host, namespace: NS}
@@ -85,7 +85,7 @@ metadata: {name: port, namespace: NS}
 spec:
   nodeName: node-a
   containers: [{name: web, image: web, ports: [{containerPort: 8080, hostPort: 18081}]}]
-`))
+`)
 	host := s.awaitPod(t, ns, "host", "ready", ready)
 	if host.Status.PodIP != "10.64.0.11" || host.Status.HostIP != host.Status.PodIP {
 		t.Errorf("podIP %s, hostIP %s", host.Status.PodIP, host.Status.HostIP)

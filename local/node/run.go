@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,10 +159,8 @@ func (a *agent) worker(namespace, name string) (*worker, error) {
 // isNodeAddress says whether an address belongs to a node.
 func (a *agent) isNodeAddress(ip netip.Addr) bool {
 	for _, h := range a.hosts {
-		for _, own := range h.ips() {
-			if own == ip {
-				return true
-			}
+		if slices.Contains(h.ips(), ip) {
+			return true
 		}
 	}
 	return false

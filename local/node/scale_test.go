@@ -3,7 +3,7 @@ package node_test
 import (
 	"fmt"
 	"maps"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +45,7 @@ func TestManyPodsAtOnce(t *testing.T) {
 	for name, at := range readyAt {
 		each = append(each, at.Sub(bound[name]))
 	}
-	sort.Slice(each, func(i, j int) bool { return each[i] < each[j] })
+	slices.Sort(each)
 	t.Logf("%d pods created in %s, the last is ready %s after the last was bound; p50 %s, p95 %s from bound to ready",
 		n, created.Sub(began).Round(time.Millisecond), time.Since(created).Round(time.Millisecond),
 		each[n/2].Round(time.Millisecond), each[n*95/100].Round(time.Millisecond))

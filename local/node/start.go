@@ -2,8 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,11 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/elbridge/elbridge/local/node/internal/address"
 	"github.com/elbridge/elbridge/local/node/internal/container"
 	"github.com/elbridge/elbridge/local/node/internal/podstatus"
-	"github.com/elbridge/elbridge/local/node/internal/proxy"
-	"github.com/elbridge/elbridge/local/vpc"
 )
 
 // oneSandbox runs the pod from its network to the end of its last container, and
@@ -114,7 +109,7 @@ func (w *worker) prepare(ctx context.Context) bool {
 	}
 	ok := try("folder", func() error { return os.MkdirAll(filepath.Join(w.dir, "volumes"), 0o755) }) &&
 		try("volumes", func() error { return w.layVolumes(ctx) }) &&
-		try("address", w.takeAddress)
+		try("address", func() error { return w.takeAddress(ctx) })
 	if !ok || ctx.Err() != nil {
 		return false
 	}
@@ -136,95 +131,6 @@ func (w *worker) refreshVolumes(ctx context.Context) {
 			w.log.Warn("volumes not refreshed", "err", err)
 		}
 	}
-}
-
-// takeAddress takes the address chosen for this pod, or the node's next one.
-func (w *worker) takeAddress() error {
-	pod := w.current()
-	if pod.Spec.HostNetwork {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.rt.PodIPs = w.rt.NodeIPs
-		return nil
-	}
-	pool := w.host.agent.addresses
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.chosen.IsValid() {
-		w.chosen, _ = w.host.agent.wishes.take(pod)
-	}
-	a := w.chosen
-	var err error
-	if a.IsValid() {
-		err = pool.Take(a)
-	} else {
-		a, err = pool.Next(w.host.spec.Name)
-	}
-	if err != nil {
-		return err
-	}
-	w.chosen = netip.Addr{}
-	w.address = a
-	w.rt.PodIPs = []string{a.String(), address.Second(a).String()}
-	return nil
-}
-
-// releaseAddress gives the address back; the status still names it.
-func (w *worker) releaseAddress() {
-	w.closeHostPorts()
-	w.mu.Lock()
-	a := w.address
-	w.address = netip.Addr{}
-	w.mu.Unlock()
-	if a.IsValid() {
-		w.host.agent.addresses.Release(a)
-	}
-}
-
-// published are the addresses the pod is known by.
-func published(pod *v1.Pod) []netip.Addr {
-	var all []netip.Addr
-	for _, ip := range pod.Status.PodIPs {
-		if a, err := netip.ParseAddr(ip.IP); err == nil {
-			all = append(all, a)
-		}
-	}
-	return all
-}
-
-// openHostPorts forwards the node's ports that the pod asks for, all or none.
-func (w *worker) openHostPorts() (err error) {
-	pod := w.current()
-	real, err := vpc.Loopback(w.host.spec.Address)
-	if pod.Spec.HostNetwork || err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			w.closeHostPorts()
-		}
-	}()
-	for i := range pod.Spec.Containers {
-		for _, p := range pod.Spec.Containers[i].Ports {
-			if p.HostPort == 0 || (p.Protocol != "" && p.Protocol != v1.ProtocolTCP) {
-				continue
-			}
-			to := netip.AddrPortFrom(published(pod)[0], uint16(p.ContainerPort))
-			f, err := proxy.Listen(w.ctx, netip.AddrPortFrom(real, uint16(p.HostPort)), func() (netip.AddrPort, bool) { return to, true })
-			if err != nil {
-				return fmt.Errorf("host port %d: %w", p.HostPort, err)
-			}
-			w.hostPorts = append(w.hostPorts, f)
-		}
-	}
-	return nil
-}
-
-func (w *worker) closeHostPorts() {
-	for _, f := range w.hostPorts {
-		f.Close()
-	}
-	w.hostPorts = nil
 }
 
 // awaitStarted waits for a sidecar to have started.
@@ -256,7 +162,7 @@ func (w *worker) startContainer(ctx context.Context, pod *v1.Pod, c *v1.Containe
 	if image, ok := w.host.agent.image(c.Image); ok {
 		return w.startProcess(ctx, pod, c, image)
 	}
-	s, err := container.StartServer(w.ctx, w.serverSpec(pod, c), w.host.agent.now)
+	s, err := container.StartServer(w.ctx, w.serverSpec(pod, c), w.host.agent.now) //nolint:contextcheck // it outlives ctx by the grace period
 	if err != nil {
 		return nil, "", err
 	}

@@ -158,8 +158,8 @@ func (w *worker) runHook(ctx context.Context, r *running, hook *v1.LifecycleHand
 // sleepCommand recognises "sleep 10", "/bin/sleep 10s" and "sh -c 'sleep 10'".
 func sleepCommand(command []string) (time.Duration, bool) {
 	words := command
-	if len(words) == 3 && words[1] == "-c" {
-		words = strings.Fields(words[2])
+	if script, ok := shellScript(command); ok {
+		words = strings.Fields(script)
 	}
 	if len(words) != 2 || (words[0] != "sleep" && !strings.HasSuffix(words[0], "/sleep")) {
 		return 0, false
@@ -172,4 +172,12 @@ func sleepCommand(command []string) (time.Duration, bool) {
 	}
 	d, err := time.ParseDuration(words[1])
 	return d, err == nil && d >= 0
+}
+
+// shellScript is the script of "sh -c script".
+func shellScript(command []string) (string, bool) {
+	if len(command) == 3 && command[1] == "-c" {
+		return command[2], true
+	}
+	return "", false
 }

@@ -125,7 +125,7 @@ func (w *worker) watch(ctx context.Context, r *running) {
 	case <-r.Done():
 	case why := <-failed:
 		w.log.Info("container fails its probe and is killed", "container", r.spec.Name, "probe", why)
-		w.stopOne(r, w.specGrace())
+		w.stopOne(r, w.specGrace()) //nolint:contextcheck // it ends with the machine, not with the pod's life
 		<-r.Done()
 	}
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -44,8 +45,6 @@ type worker struct {
 	pod      *v1.Pod // as the API server showed it last
 	rt       podstatus.Runtime
 	last     v1.PodStatus // computed last, not yet written perhaps
-	address  netip.Addr   // from the pool; invalid on the host's network
-	chosen   netip.Addr   // by the control API, not yet taken
 	running  map[string]*running
 	forced   *bool // readiness as told by the control API
 	health   int   // status for /healthz as told by the control API
@@ -56,7 +55,11 @@ type worker struct {
 	again    bool          // a new sandbox has been asked for
 	changed  chan struct{} // closed by the next update
 
-	hostPorts []*proxy.Forwarder // of startPod's goroutine, then of oneSandbox's
+	// Of the goroutine that starts the pod, and after its end of oneSandbox's.
+	address   netip.Addr     // from the pool; invalid on the host's network
+	claim     net.PacketConn // holds it on this machine
+	chosen    netip.Addr     // by the control API, not yet taken
+	hostPorts []*proxy.Forwarder
 }
 
 // running is a container that has been started.

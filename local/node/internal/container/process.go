@@ -67,8 +67,8 @@ func (s *Spawner) Start(ctx context.Context, c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() // the child has its own
-	cmd := exec.Command(c.Path, c.Args...)
+	defer log.Close()                                                         // the child has its own
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Path, c.Args...) // ended by its methods only
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 
