@@ -39,11 +39,12 @@ type Webhook struct {
 	reporter    *reporter
 	certificate *certificate
 	admit, ops  net.Listener
+	wait        func(context.Context, time.Duration) bool // for the end of the drain time
 }
 
 // New builds a webhook and opens its listeners. Its error lists every fault.
 func New(c Config, d Deps) (*Webhook, error) {
-	w := &Webhook{config: c, deps: d, metrics: newMetrics(d.Version)}
+	w := &Webhook{config: c, deps: d, metrics: newMetrics(d.Version), wait: wait}
 	who := podevent.Webhook{Version: d.Version, Instance: c.Instance}
 	losses := &ledger{}
 	w.queue = newQueue(c.QueueEvents, c.QueueBytes, func(cause string) {
@@ -132,7 +133,7 @@ func (w *Webhook) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		w.draining.Store(true)
 		w.deps.Log.Info("stopping", "drain", w.config.Drain.String())
-		wait(background, w.config.Drain)
+		w.wait(background, w.config.Drain)
 	}
 	w.draining.Store(true)
 	cancel()
