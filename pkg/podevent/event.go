@@ -89,6 +89,9 @@ type Previous struct {
 	PodIP  string            `json:"podIP,omitempty"`
 	PodIPs []string          `json:"podIPs,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
+	// Terminating is true where the pod was being deleted already: an event that
+	// tells of its end once more.
+	Terminating bool `json:"terminating,omitempty"`
 }
 
 // Webhook names the program that observed the change.

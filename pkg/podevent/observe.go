@@ -102,6 +102,9 @@ func (c Change) deleted() []Event {
 	if c.Grace != nil {
 		e.DeletionGracePeriodSeconds = c.Grace
 	}
+	if c.Old.Terminating {
+		e.Previous = &Previous{Terminating: true}
+	}
 	return []Event{e}
 }
 
@@ -160,6 +163,10 @@ func (c Change) previous() *Previous {
 	}
 	if !maps.Equal(c.Old.Labels, c.New.Labels) {
 		p.Labels = c.Old.Labels
+		changed = true
+	}
+	if c.Old.Terminating {
+		p.Terminating = true
 		changed = true
 	}
 	if !changed {

@@ -86,7 +86,7 @@ func (r *Registrar) unsettled(h *hint) outcome {
 func (r *Registrar) settle(ctx context.Context, w *groupWork, hs []*hint) {
 	if r.moot(hs) {
 		for _, h := range hs {
-			h.outcome = done(Moot)
+			h.outcome = r.spared(h)
 		}
 		return
 	}
@@ -127,6 +127,17 @@ func (r *Registrar) moot(hs []*hint) bool {
 		}
 	}
 	return !r.spare.AllowN(r.Now(), 1)
+}
+
+// sparedFor is how long a hint that changes no claim comes again, to be looked at
+// together with others of its group, before it counts as moot.
+const sparedFor = 10 * time.Second
+
+func (r *Registrar) spared(h *hint) outcome {
+	if h.age(r.Now()) < sparedFor {
+		return again(Spared, waitShort, nil)
+	}
+	return done(Moot)
 }
 
 // unreadable gives a hint the outcome of a failed reading, or under "prefer"

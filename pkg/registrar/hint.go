@@ -15,7 +15,7 @@ import (
 // Result is how a hint ended, or why it comes again.
 type Result string
 
-// The results; those from unsettled on bring the message back.
+// The results; those from spared on bring the message back.
 const (
 	Done         Result = "done"         // what it touched is right
 	Moot         Result = "moot"         // it could change no claim, and the account's rate was needed elsewhere
@@ -25,6 +25,8 @@ const (
 	Foreign      Result = "foreign"      // not an event of ours: dead letter
 	Malformed    Result = "malformed"    // can't be read: dead letter
 	Invalid      Result = "invalid"      // its binding covers nothing: dead letter
+	Replayed     Result = "replayed"     // from an archive: yesterday's hint says nothing of today
+	Spared       Result = "spared"       // as moot, but young enough to be looked at with others a little later
 	Unsettled    Result = "unsettled"    // the change is not stored yet
 	Unreachable  Result = "unreachable"  // API server or AWS out of reach
 	Unauthorized Result = "unauthorized" // the API server or AWS refuses us
@@ -111,11 +113,15 @@ func (h *hint) ids(f claim.Family) []string {
 	return claim.Addresses(ips, f)
 }
 
-// changesNoClaim reports whether the event can't change a claim by itself:
-// readiness moved, the binding doesn't ask for it, and the address stayed.
+// changesNoClaim reports whether the event can't change a claim by itself: the
+// pod was ending before, or readiness moved, the binding doesn't ask for it, and
+// address and labels stayed.
 func (h *hint) changesNoClaim() bool {
+	if p := h.Detail.Previous; p != nil {
+		return p.Terminating && p.PodIP == "" && p.Labels == nil
+	}
 	readiness := h.Detail.Reason == podevent.Ready || h.Detail.Reason == podevent.NotReady
-	return readiness && h.bind.RegisterWhen == binding.HasIP && !h.Detail.Terminating && h.Detail.Previous == nil
+	return readiness && h.bind.RegisterWhen == binding.HasIP && !h.Detail.Terminating
 }
 
 // see takes a reading of the pod and judges whether the hint is settled (I1).
@@ -139,6 +145,9 @@ func (r *Registrar) read(index int, m queue.Message) (*hint, outcome) {
 	}
 	if _, known := r.Clusters[msg.Detail.Cluster]; !known {
 		return nil, bury(Foreign, fmt.Errorf("cluster %q is not among those this registrar serves", msg.Detail.Cluster))
+	}
+	if msg.ReplayName != "" {
+		return nil, outcome{result: Replayed, err: fmt.Errorf("replayed by %s", msg.ReplayName)}
 	}
 	h := &hint{index: index, msg: m, Message: msg, since: msg.Time}
 	if h.since.IsZero() || (!m.Sent.IsZero() && m.Sent.Before(h.since)) {

@@ -110,6 +110,18 @@ func TestHints(t *testing.T) {
 				w.nodes["node-a"] = false
 				return one(w.hint(*w.set("a ip=10.0.0.1 terminating"), podevent.Terminating, "web"))
 			}, want: "10.0.0.1 10.0.0.2", again: true},
+		"I9 what no hint of this batch names counts as well": {targets: "10.0.0.1=healthy 10.0.0.2=healthy 10.0.0.3=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.nodes["node-a"] = false
+				w.set("b ip=10.0.0.2 terminating")
+				return one(w.hint(*w.set("a ip=10.0.0.1 terminating"), podevent.Terminating, "web"))
+			}, want: "10.0.0.1 10.0.0.2 10.0.0.3", again: true},
+		"I9 one alone is within the limit": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.nodes["node-a"] = false
+				w.set("b ip=10.0.0.2")
+				return one(w.hint(*w.set("a ip=10.0.0.1 terminating"), podevent.Terminating, "web"))
+			}, want: "10.0.0.2"},
 		"I9 gone, a young hint names UID and node": {targets: "10.0.0.1=healthy",
 			arrange: func(w *world) []queue.Message {
 				p := *w.set("a ip=10.0.0.1")
@@ -465,15 +477,25 @@ func TestManyAtOnce_P001(t *testing.T) {
 }
 
 // TestMoot spends no call on readiness that changes no claim once the spare rate
-// is used up (P061).
+// is used up (P061): the hint comes again a few times, to be looked at together
+// with others, and is let go then.
 func TestMoot_P061(t *testing.T) {
 	w := newWorld(t)
 	w.r.Config.DescribeSpare = 0.001
 	w.groups[webARN].healthErr = errors.New("asked")
 	p := *w.set("a ip=10.0.0.1 ready")
-	first, second := w.process(w.hint(p, podevent.Ready, "web")), w.process(w.hint(p, podevent.Ready, "web"))
-	if len(first) != 1 || len(second) != 0 {
-		t.Errorf("first hint failed %v, second %v: want a look for the first and none for the second", first, second)
+	first := w.process(w.hint(p, podevent.Ready, "web"))
+	w.groups[webARN].healthErr = nil
+	m := w.hint(p, podevent.Ready, "web")
+	if second := w.process(m); len(first) != 1 || len(second) != 1 || w.holds(webARN) != "" {
+		t.Fatalf("first hint failed %v, second %v, group holds %q: want a look for the first only", first, second, w.holds(webARN))
+	}
+	w.pass(11 * time.Second)
+	if third := w.process(m); len(third) != 0 {
+		t.Errorf("after 11 s it comes again: %v", third)
+	}
+	if again := w.process(m, w.hint(p, podevent.IPAssigned, "web")); len(again) != 0 || w.holds(webARN) != "10.0.0.1" {
+		t.Errorf("beside a hint that may change a claim: failed %v, group holds %q", again, w.holds(webARN))
 	}
 }
 

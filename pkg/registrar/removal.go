@@ -2,6 +2,7 @@ package registrar
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,7 +51,48 @@ func (r *Registrar) removals(ctx context.Context, w *groupWork, hs []*hint, pods
 		r.cannotRemove(hs, w.g, cands, err)
 		return 0
 	}
-	return r.deregister(ctx, w, hs, bs, plan.Diff(nil, evidence, current, lim), current)
+	changes := plan.Diff(nil, evidence, current, lim)
+	if slices.ContainsFunc(changes.Deregister, unwitnessed) {
+		if evidence, err = r.everything(ctx, w, bs, hs, everyone, current); err != nil {
+			r.cannotRemove(hs, w.g, cands, err)
+			return 0
+		}
+		changes = plan.Diff(nil, evidence, current, lim)
+		changes.Deregister = slices.DeleteFunc(changes.Deregister, func(c plan.Change) bool { return !ids[c.ID] })
+	}
+	return r.deregister(ctx, w, hs, bs, changes, current)
+}
+
+func unwitnessed(c plan.Change) bool { return c.Witness == plan.Unwitnessed }
+
+// everything is the evidence for all of the group's unclaimed keys. What goes
+// without a witness is limited for the group, not for the hints that happen to
+// share a batch: several instances that each know of one must all see the many.
+func (r *Registrar) everything(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint, known []seen, current map[claim.Key]plan.Target) (map[claim.Key]plan.Evidence, error) {
+	o := &owned{pods: map[[2]string]seen{}}
+	for _, p := range known {
+		o.add(p.cluster, p)
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for _, name := range r.clustersOf(bs) {
+		for i := range bs {
+			g.Go(func() error { return o.bySelection(gctx, name, r.Clusters[name], &bs[i]) })
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	pods := o.all()
+	v := r.look(w, bs, pods)
+	claimed := v.keys()
+	var cands []claim.Key
+	for k := range current {
+		if !claimed[k] {
+			cands = append(cands, k)
+		}
+	}
+	return r.evidence(ctx, w, bs, hs, v, pods, cands)
 }
 
 // candidates returns the group's keys with a touched address that nobody

@@ -26,10 +26,6 @@ var (
 	ErrUnavailable = errors.New("service unavailable")
 )
 
-// azWanted is the text by which ELB asks for a zone; there is no code for it.
-// ValidationError: "You must specify an Availability Zone …", in mixed case.
-const azWanted = "must specify an availability zone"
-
 // classes maps error codes to classes. Codes and meanings: the ELBv2 API's
 // common and modelled errors.
 var classes = map[string]error{
@@ -77,10 +73,15 @@ func class(err error) error {
 	return ErrUnavailable
 }
 
-// wantsZone reports whether err is ELB's "you must specify an Availability
-// Zone" for an address outside the group's VPC (P013).
+// wantsZone reports whether err is ELB's request for a zone, as for an address
+// outside the group's VPC (P013). There is no code for it, and the words differ:
+// "You must specify an Availability Zone", "You must specify a valid Availability
+// Zone or select 'all'", "The Availability Zone is required for IP address".
 func wantsZone(err error) bool {
 	var api smithy.APIError
-	return errors.As(err, &api) && api.ErrorCode() == "ValidationError" &&
-		strings.Contains(strings.ToLower(api.ErrorMessage()), azWanted)
+	if !errors.As(err, &api) || api.ErrorCode() != "ValidationError" {
+		return false
+	}
+	text := strings.ToLower(api.ErrorMessage())
+	return strings.Contains(text, "availability zone") && (strings.Contains(text, "must specify") || strings.Contains(text, "is required"))
 }

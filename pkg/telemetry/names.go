@@ -37,7 +37,7 @@ const (
 	EnvVerify        = "ELBRIDGE_VERIFY"              // always (default) or prefer
 	EnvHintMaxAge    = "ELBRIDGE_HINT_MAX_AGE"        // Go duration, default 10m
 	EnvRegisterPace  = "ELBRIDGE_REGISTER_PACE"       // Go duration, default 800ms
-	EnvDescribeSpare = "ELBRIDGE_DESCRIBE_PER_SECOND" // spare DescribeTargetHealth calls a second and instance, default 1
+	EnvDescribeSpare = "ELBRIDGE_DESCRIBE_PER_SECOND" // looks a second and instance for hints that change no claim, default 0.4
 	EnvAnnotations   = "ELBRIDGE_ANNOTATIONS"         // allow-list of annotations, as the webhook has it
 	EnvLogLevel      = "ELBRIDGE_LOG_LEVEL"           // debug, info (default), warn, error
 )

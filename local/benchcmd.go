@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/elbridge/elbridge/local/bench"
+	"github.com/elbridge/elbridge/local/stack"
+)
+
+func benchCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use: "bench", Short: "Measure; print a table and write JSON", Args: cobra.NoArgs,
+		Example: "  local bench --results bench/results",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, out := cmd.Context(), cmd.OutOrStdout()
+			tell := newNarrator(cmd.ErrOrStderr())
+			report := bench.New(time.Now())
+			if err := bench.Review(ctx, report, tell.say); err != nil {
+				return err
+			}
+			if err := onStack(ctx, tell, "", func(s *stack.Stack) error { return bench.Run(ctx, s, report, tell.say) }); err != nil {
+				return err
+			}
+			empty := filepath.Join(binaries(), "empty", "bootstrap")
+			if err := onStack(ctx, tell, empty, func(s *stack.Stack) error { return bench.RunEmpty(ctx, s, report, tell.say) }); err != nil {
+				return err
+			}
+			if err := report.Table(out); err != nil {
+				return err
+			}
+			path, err := report.Write(dir)
+			if err == nil {
+				_, err = fmt.Fprintln(out, "written to", path)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "results", "bench/results", "folder for the JSON")
+	return cmd
+}
+
+// onStack measures on a stack of its own, with another function if one is named.
+func onStack(ctx context.Context, tell *narrator, bootstrap string, do func(*stack.Stack) error) error {
+	dir, err := os.MkdirTemp("", "elbridge-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	s, err := stack.Start(ctx, stack.Config{Dir: dir, Binaries: binaries(), Bootstrap: bootstrap, Say: tell.say, Progress: os.Stderr,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, true)
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+	return do(s)
+}

@@ -1,0 +1,28 @@
+// Command local runs elbridge on one machine, on loopback and without root: a
+// real Kubernetes control plane, nodes that run pods, a local AWS, the webhook and
+// the functions.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use: "local", Short: "Run elbridge on this machine", SilenceUsage: true, SilenceErrors: true,
+		Long: "Run elbridge on this machine: a real Kubernetes control plane, nodes that run pods, a local AWS, the webhook and the registrar.",
+	}
+	root.AddCommand(runCommand(), upCommand(), downCommand(), smokeCommand(), benchCommand())
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "local:", err)
+		os.Exit(1) //nolint:gocritic // the process is over, and its signals with it
+	}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/elbridge/elbridge/local/stack"
+)
+
+// defaultCloudPort is the port of the local AWS for people; another one is
+// chosen where it is taken.
+const defaultCloudPort = 4566
+
+// home is where a stack for people keeps its data and says where it is.
+func home() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache directory to keep the stack's data in: %w", err)
+	}
+	return filepath.Join(cache, "elbridge", "stack"), nil
+}
+
+func runCommand() *cobra.Command {
+	var state string
+	cmd := &cobra.Command{
+		Use: "run", Short: "Start everything, show what happens, stay until Ctrl-C", Args: cobra.NoArgs,
+		Example: "  local run",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runStack(cmd.Context(), cmd.OutOrStdout(), state)
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", "", "file to write when everything runs (used by up)")
+	_ = cmd.Flags().MarkHidden("state") // the flag exists
+	return cmd
+}
+
+// runStack is the demonstration: a stack, three ingress pods, a rule, and words.
+func runStack(ctx context.Context, out io.Writer, state string) error {
+	dir, err := home()
+	if err != nil {
+		return err
+	}
+	// stack.Start takes the lock before it touches anything; what an earlier
+	// stack left is removed by it.
+	tell := newNarrator(out)
+	logs, err := logFile()
+	if err != nil {
+		return err
+	}
+	defer logs.Close() //nolint:errcheck // a log
+	s, err := stack.Start(ctx, stack.Config{
+		Dir: filepath.Join(dir, "data"), Clean: true, Binaries: binaries(), CloudPort: freePort(defaultCloudPort), Say: tell.say, Progress: out,
+		OnTarget: tell.target, OnLine: tell.line, Log: slog.New(slog.NewTextHandler(logs, nil)),
+	}, false)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		tell.say("stopping")
+		s.Stop()
+		tell.say("nothing is left running")
+	}()
+	go tell.follow(ctx, s) // ends with ctx
+	url, err := deployDemo(ctx, s, tell)
+	if err != nil {
+		return err
+	}
+	printUse(tell, s, url)
+	if state != "" {
+		if err := writeState(state, s, url); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.Failed():
+		return err
+	}
+}
+
+// logFile is where the stack's own parts log.
+func logFile() (*os.File, error) {
+	dir, err := home()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return os.Create(filepath.Join(dir, "stack.log"))
+}
+
+// binaries is the folder of this program: `make` builds them all into one.
+func binaries() string {
+	self, err := os.Executable()
+	if err != nil {
+		return "bin"
+	}
+	return filepath.Dir(self)
+}
+
+// freePort returns want if it is free, else 0, which chooses one.
+func freePort(want int) int {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", want))
+	if err != nil {
+		return 0
+	}
+	_ = l.Close() // only looked
+	return want
+}
+
+func printUse(tell *narrator, s *stack.Stack, url string) {
+	tell.say("")
+	tell.say("the load balancer answers at %s", url)
+	tell.say("in another terminal:")
+	env := s.Env()
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		tell.say("  export %s=%s", name, env[name])
+	}
+	tell.say("  curl -s %s", url)
+	tell.say("  kubectl -n ingress get pods -o wide")
+	tell.say("  kubectl -n ingress scale deployment skipper --replicas=5")
+	tell.say("  aws elbv2 describe-target-groups --query 'TargetGroups[].TargetGroupArn'")
+	tell.say("  aws events list-rules --event-bus-name %s", stack.Bus)
+	tell.say("")
+}
+
+// runState is what `up` and `down` need to know of a stack in the background.
+type runState struct {
+	PID int               `json:"pid"`
+	URL string            `json:"url"`
+	Env map[string]string `json:"env"`
+}
+
+func writeState(path string, s *stack.Stack, url string) error {
+	text, err := json.MarshalIndent(runState{PID: os.Getpid(), URL: url, Env: s.Env()}, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
+func readState(path string) (runState, error) {
+	var st runState
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return st, nil
+	}
+	if err != nil {
+		return st, err
+	}
+	return st, json.Unmarshal(text, &st)
+}

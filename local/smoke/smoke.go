@@ -1,0 +1,249 @@
+// Package smoke walks pods through their lives on a running local stack, and
+// after each step checks that the target group holds exactly the addresses that
+// live pods claim. It changes the cluster as users, controllers and accidents
+// do, and never speaks to the registrar or the webhook itself.
+package smoke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/elbridge/elbridge/local/stack"
+)
+
+// stepTimeout bounds one step. The longest waits for a node to be declared
+// NotReady and for ten seconds of throttling.
+const stepTimeout = 2 * time.Minute
+
+// Runner runs the steps one after the other on a stack.
+type Runner struct {
+	S   *stack.Stack
+	Out io.Writer
+
+	web string // target group of most steps
+	url string // of its load balancer
+}
+
+// Step is one act with what must be true after it.
+type Step struct {
+	Name string
+	Do   func(ctx context.Context, r *Runner) (note string, err error)
+}
+
+// Result is how a step ended.
+type Result struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"` // from the act until the group was right
+	Note    string  `json:"note,omitempty"`
+	Error   string  `json:"error,omitempty"`
+}
+
+// Run runs all steps whose names contain only (all of them if it is empty), and
+// returns what became of each. The first failure does not end the run: later
+// steps stand for themselves. The error says how many failed.
+func (r *Runner) Run(ctx context.Context, only string) ([]Result, error) {
+	if err := r.setUp(ctx); err != nil {
+		return nil, fmt.Errorf("setting up: %w", err)
+	}
+	var results []Result
+	failed := 0
+	for _, s := range steps {
+		if !strings.Contains(s.Name, only) && s.Name != steps[0].Name {
+			continue
+		}
+		res := r.step(ctx, s)
+		if res.Error != "" {
+			failed++
+		}
+		results = append(results, res)
+		if ctx.Err() != nil {
+			return results, ctx.Err()
+		}
+		select {
+		case err := <-r.S.Failed():
+			return results, err
+		default:
+		}
+	}
+	r.tellCalls()
+	if failed > 0 {
+		return results, fmt.Errorf("%d of %d steps failed", failed, len(results))
+	}
+	return results, nil
+}
+
+func (r *Runner) step(ctx context.Context, s Step) Result {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	start := time.Now()
+	note, err := s.Do(ctx, r)
+	res := Result{Name: s.Name, Seconds: time.Since(start).Seconds(), Note: note}
+	mark := "ok  "
+	if err != nil {
+		res.Error = err.Error()
+		mark = "FAIL"
+	}
+	_, _ = fmt.Fprintf(r.Out, "%s %7.2f s  %s", mark, res.Seconds, s.Name)
+	if note != "" {
+		_, _ = fmt.Fprintf(r.Out, " (%s)", note)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(r.Out, "\n       %v", err)
+	}
+	_, _ = fmt.Fprintln(r.Out)
+	return res
+}
+
+// tellCalls says what the run cost of the account's rate.
+func (r *Runner) tellCalls() {
+	counts := map[string]int{}
+	for _, rec := range r.S.Cloud.Server.Recorder.Since(0) {
+		if rec.Service != "elasticloadbalancing" || !strings.Contains(rec.Principal, "elbridge-registrar") {
+			continue
+		}
+		name := rec.Operation
+		if rec.Code != "" {
+			name += " refused (" + rec.Code + ")"
+		}
+		counts[name]++
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	_, _ = fmt.Fprintf(r.Out, "the registrar's calls to ELB: %s\n", strings.Join(parts, ", "))
+}
+
+// setUp makes namespace, group, load balancer and rule of most steps.
+func (r *Runner) setUp(ctx context.Context) (err error) {
+	if err := r.S.Admin.Apply(ctx, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")); err != nil {
+		return err
+	}
+	if r.web, err = r.S.AWS.Group(ctx, "web", 8080, true); err != nil {
+		return err
+	}
+	if err := r.S.AWS.DrainFor(ctx, r.web, 10); err != nil {
+		return err
+	}
+	if r.url, err = r.S.AWS.LoadBalancer(ctx, "web", 8080, r.web); err != nil {
+		return err
+	}
+	return r.S.AWS.Rule(ctx, "web", `{"cluster":["local"],"namespace":["shop"],"labels":{"app":["web"]}}`, r.constants(r.web, ""))
+}
+
+// group makes a target group behind a load balancer of its own, so that its
+// targets are in use, and a rule of the same name for pods with that app label.
+func (r *Runner) group(ctx context.Context, name string, owned bool, more string) (arn string, err error) {
+	if arn, err = r.S.AWS.Group(ctx, name, 8080, owned); err != nil {
+		return "", err
+	}
+	if err := r.S.AWS.DrainFor(ctx, arn, 10); err != nil {
+		return "", err
+	}
+	if _, err := r.S.AWS.LoadBalancer(ctx, name, 8080, arn); err != nil {
+		return "", err
+	}
+	return arn, r.S.AWS.Rule(ctx, name, fmt.Sprintf(`{"cluster":["local"],"namespace":["shop"],"labels":{"app":[%q]}}`, name), r.constants(arn, more))
+}
+
+// constants writes a binding's constants; more is appended to them.
+func (r *Runner) constants(group, more string) string {
+	return fmt.Sprintf(`{"targetGroup":%q,"port":8080%s}`, group, more)
+}
+
+// pods returns the pods of a label selector in namespace shop, by name.
+func (r *Runner) pods(ctx context.Context, selector string) ([]corev1.Pod, error) {
+	var l corev1.PodList
+	err := r.S.Admin.REST().Get().AbsPath("/api/v1/namespaces/shop/pods").Param("labelSelector", selector).Do(ctx).Into(&l)
+	slices.SortFunc(l.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return l.Items, err
+}
+
+// live reports whether a pod may claim an address.
+func live(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded
+}
+
+// claims returns what the live pods of a selector claim: "ip:8080", sorted.
+func (r *Runner) claims(ctx context.Context, selector string) (keys []string, all []corev1.Pod, err error) {
+	all, err = r.pods(ctx, selector)
+	for i := range all {
+		if p := &all[i]; live(p) && p.Status.PodIP != "" {
+			keys = append(keys, p.Status.PodIP+":8080")
+		}
+	}
+	slices.Sort(keys)
+	return keys, all, err
+}
+
+// want says what a group must come to hold.
+type want struct {
+	group    string // default: web
+	selector string // default: app=web
+	pods     int    // live pods, all of them with an address
+	healthy  bool   // all targets are healthy
+}
+
+// exactly waits until the group holds what the live pods claim, no more and no
+// less, and then asks ELB itself whether that is so.
+func (r *Runner) exactly(ctx context.Context, w want) error {
+	if w.group == "" {
+		w.group, w.selector = r.web, "app=web"
+	}
+	var keys []string
+	err := r.S.Held.Wait(ctx, w.group, func(targets map[string]string) (bool, error) {
+		var all []corev1.Pod
+		var err error
+		if keys, all, err = r.claims(ctx, w.selector); err != nil {
+			return false, err
+		}
+		lives := 0
+		for i := range all {
+			if live(&all[i]) {
+				lives++
+			}
+		}
+		return lives == w.pods && len(keys) == w.pods && holds(targets, keys, w.healthy), nil
+	})
+	if err != nil {
+		return fmt.Errorf("want exactly the %d live pods of %s (%s): %w", w.pods, w.selector, strings.Join(keys, " "), err)
+	}
+	return r.confirm(ctx, w.group, keys)
+}
+
+// holds reports whether the targets that don't drain are exactly keys.
+func holds(targets map[string]string, keys []string, healthy bool) bool {
+	n := 0
+	for k, state := range targets {
+		if state == "draining" {
+			continue
+		}
+		if _, found := slices.BinarySearch(keys, k); !found || (healthy && state != "healthy") {
+			return false
+		}
+		n++
+	}
+	return n == len(keys)
+}
+
+// confirm compares a group with keys through the API.
+func (r *Runner) confirm(ctx context.Context, group string, keys []string) error {
+	targets, err := r.describe(ctx, group)
+	if err != nil {
+		return err
+	}
+	if !holds(targets, keys, false) {
+		return fmt.Errorf("DescribeTargetHealth says %v, want %v", targets, keys)
+	}
+	return nil
+}
+
+var errNever = errors.New("never happened")

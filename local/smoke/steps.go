@@ -1,0 +1,459 @@
+package smoke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/elbridge/elbridge/local/node"
+)
+
+// steps are the story. The first one makes what the others work on.
+var steps = []Step{
+	{"three pods become three healthy targets, and all of them answer", threePods},
+	{"scale to ten", scaleTo(10)},
+	{"rolling update under load", rollingUpdate},
+	{"scale to two", scaleTo(2)},
+	{"graceful delete: out of the group before the process ends", gracefulDelete},
+	{"force delete", forceDelete},
+	{"eviction through the API", evictOne},
+	{"eviction that a PodDisruptionBudget refuses: the pod stays", evictRefused},
+	{"another webhook delays a delete for five seconds", deleteDelayed},
+	{"another webhook refuses a delete: the pod stays", deleteRefused},
+	{"pod Failed, its object kept", podFailed},
+	{"container killed", containerKilled},
+	{"label changed so that no rule selects the pod, and back", relabelled},
+	{"label moved from one rule to another of the same group", movedBetweenRules},
+	{"StatefulSet pod under the same name with another address", statefulSet},
+	{"address reused by another pod while the old target drains", addressReused},
+	{"webhook killed and restarted", webhookKilled},
+	{"API server out of the registrar's reach for ten seconds", apiServerUnreachable},
+	{"ten seconds of throttling", throttled},
+	{"a rule with a wrong target group beside good ones", wrongGroup},
+	{"forged events change nothing", forged},
+	{"node partitioned, its pods deleted while they serve: held", partitioned},
+	{"a group without owner tag: registered, not removed", foreignGroup},
+	{"a binding in observe: told, not done", observed},
+}
+
+func threePods(ctx context.Context, r *Runner) (string, error) {
+	if err := r.apply(ctx, deployment("web", 3, "1", "")); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 3, healthy: true}); err != nil {
+		return "", err
+	}
+	seen := map[string]bool{}
+	err := r.until(ctx, "three pods answer", func(ctx context.Context) (bool, error) {
+		name, err := r.answeredBy(ctx)
+		if err != nil {
+			return false, nil //nolint:nilerr // a new target reaches the data plane a moment after it is healthy
+		}
+		seen[name] = true
+		return len(seen) == 3, nil
+	})
+	return "", err
+}
+
+func scaleTo(n int) func(context.Context, *Runner) (string, error) {
+	return func(ctx context.Context, r *Runner) (string, error) {
+		if err := r.scale(ctx, "web", n); err != nil {
+			return "", err
+		}
+		return "", r.exactly(ctx, want{pods: n, healthy: true})
+	}
+}
+
+func rollingUpdate(ctx context.Context, r *Runner) (string, error) {
+	before, err := r.pods(ctx, "app=web")
+	if err != nil {
+		return "", err
+	}
+	l := r.startLoad(ctx)
+	defer l.stop()
+	if err := r.apply(ctx, deployment("web", len(before), "2", "")); err != nil {
+		return "", err
+	}
+	if err := r.S.WaitDeployment(ctx, "shop", "web", len(before)); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: len(before), healthy: true}); err != nil {
+		return "", err
+	}
+	l.stop()
+	note := fmt.Sprintf("%d requests, %d lost", l.sent.Load(), l.lost.Load())
+	if l.lost.Load() > 0 {
+		return note, fmt.Errorf("requests were lost, the first with: %v", l.first.Load())
+	}
+	return note, nil
+}
+
+func gracefulDelete(ctx context.Context, r *Runner) (string, error) {
+	p, err := r.one(ctx, "app=web")
+	if err != nil {
+		return "", err
+	}
+	start := time.Now()
+	if err := r.deletePod(ctx, p.Name, -1); err != nil {
+		return "", err
+	}
+	if err := r.becomes(ctx, r.web, p.Status.PodIP+":8080", "draining"); err != nil {
+		return "", err
+	}
+	note := fmt.Sprintf("deregistered after %d ms", time.Since(start).Milliseconds())
+	if !answers(ctx, p.Status.PodIP+":8080") {
+		return note, errors.New("the process had ended before its target was deregistered")
+	}
+	return note, r.exactly(ctx, want{pods: 2, healthy: true})
+}
+
+func forceDelete(ctx context.Context, r *Runner) (string, error) {
+	p, err := r.one(ctx, "app=web")
+	if err != nil {
+		return "", err
+	}
+	if err := r.deletePod(ctx, p.Name, 0); err != nil {
+		return "", err
+	}
+	return "", r.exactly(ctx, want{pods: 2, healthy: true})
+}
+
+func evictOne(ctx context.Context, r *Runner) (string, error) {
+	p, err := r.one(ctx, "app=web")
+	if err != nil {
+		return "", err
+	}
+	start := time.Now()
+	if err := r.evict(ctx, p.Name); err != nil {
+		return "", err
+	}
+	if err := r.becomes(ctx, r.web, p.Status.PodIP+":8080", "draining"); err != nil {
+		return "", err
+	}
+	note := fmt.Sprintf("deregistered after %d ms", time.Since(start).Milliseconds())
+	return note, r.exactly(ctx, want{pods: 2, healthy: true})
+}
+
+const budget = `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: shop}
+spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
+`
+
+// quietFor is how long a step looks whether something does not happen: longer
+// than the whole way of a pod event, re-reads included.
+const quietFor = 3 * time.Second
+
+func evictRefused(ctx context.Context, r *Runner) (string, error) {
+	if err := r.apply(ctx, budget); err != nil {
+		return "", err
+	}
+	defer func() { _ = r.S.Admin.Delete(context.WithoutCancel(ctx), []byte(budget)) }() // the next step would fail and say so
+	p, err := r.one(ctx, "app=web")
+	if err != nil {
+		return "", err
+	}
+	// The controller has to see the budget before it refuses anything.
+	err = r.until(ctx, "the budget is in force", func(ctx context.Context) (bool, error) {
+		var b struct {
+			Status struct{ ObservedGeneration, ExpectedPods int64 }
+		}
+		err := r.S.Admin.Get(ctx, "/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web", &b)
+		return b.Status.ObservedGeneration > 0 && b.Status.ExpectedPods == 2, err
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := r.evict(ctx, p.Name); !apierrors.IsTooManyRequests(err) {
+		return "", fmt.Errorf("eviction answered %v, want it refused", err)
+	}
+	key := p.Status.PodIP + ":8080"
+	err = r.stays(ctx, quietFor, r.web, "an eviction that was refused changes nothing", func(t map[string]string) bool { return t[key] == "healthy" })
+	if err != nil {
+		return "", err
+	}
+	return "", r.exactly(ctx, want{pods: 2, healthy: true})
+}
+
+func podFailed(ctx context.Context, r *Runner) (string, error) {
+	p, err := r.one(ctx, "app=web")
+	if err != nil {
+		return "", err
+	}
+	if err := r.S.Nodes.Evict(ctx, "shop", p.Name, node.Evict{}); err != nil {
+		return "", err
+	}
+	err = r.until(ctx, "the pod is Failed", func(ctx context.Context) (bool, error) {
+		kept, err := r.named(ctx, p.Name)
+		return kept.Status.Phase == corev1.PodFailed, err
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 2, healthy: true}); err != nil {
+		return "", err
+	}
+	return "", r.deletePod(ctx, p.Name, 0) // its object was kept until here
+}
+
+func containerKilled(ctx context.Context, r *Runner) (string, error) {
+	// A second group takes the same pods only while their containers are ready.
+	ready, err := r.group(ctx, "crash", true, `,"registerWhen":"ContainersReady"`)
+	if err != nil {
+		return "", err
+	}
+	if err := r.apply(ctx, deployment("crash", 3, "1", "")); err != nil {
+		return "", err
+	}
+	w := want{group: ready, selector: "app=crash", pods: 3}
+	if err := r.exactly(ctx, w); err != nil {
+		return "", err
+	}
+	p, err := r.one(ctx, "app=crash")
+	if err != nil {
+		return "", err
+	}
+	key := p.Status.PodIP + ":8080"
+	if err := r.S.Nodes.Crash(ctx, "shop", p.Name, node.Crash{}); err != nil {
+		return "", err
+	}
+	if err := r.becomes(ctx, ready, key, "draining"); err != nil {
+		return "", fmt.Errorf("a dead container ends a claim under ContainersReady: %w", err)
+	}
+	if err := r.exactly(ctx, w); err != nil {
+		return "", fmt.Errorf("and its restart brings it back: %w", err)
+	}
+	if err := r.scale(ctx, "crash", 0); err != nil {
+		return "", err
+	}
+	return "", r.exactly(ctx, want{group: ready, selector: "app=crash"})
+}
+
+func relabelled(ctx context.Context, r *Runner) (string, error) {
+	if err := r.apply(ctx, pod("lone", "{app: web}", "")); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 3}); err != nil {
+		return "", err
+	}
+	start := time.Now()
+	if err := r.label(ctx, "lone", "none"); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 2}); err != nil {
+		return "", err
+	}
+	away := time.Since(start)
+	start = time.Now()
+	if err := r.label(ctx, "lone", "web"); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 3}); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("away after %d ms, back after %d ms", away.Milliseconds(), time.Since(start).Milliseconds()), nil
+}
+
+func movedBetweenRules(ctx context.Context, r *Runner) (string, error) {
+	if err := r.S.AWS.Rule(ctx, "web-next", `{"cluster":["local"],"namespace":["shop"],"labels":{"app":["web-next"]}}`, r.constants(r.web, "")); err != nil {
+		return "", err
+	}
+	p, err := r.one(ctx, "app=web")
+	if err != nil {
+		return "", err
+	}
+	if p.Name != "lone" {
+		if p, err = r.named(ctx, "lone"); err != nil {
+			return "", err
+		}
+	}
+	if err := r.label(ctx, "lone", "web-next"); err != nil {
+		return "", err
+	}
+	key := p.Status.PodIP + ":8080"
+	err = r.stays(ctx, quietFor, r.web, "a pod that moves to another rule of its group stays", func(t map[string]string) bool {
+		return t[key] == "healthy" || t[key] == "initial"
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := r.deletePod(ctx, "lone", -1); err != nil {
+		return "", err
+	}
+	return "", r.exactly(ctx, want{pods: 2})
+}
+
+func (r *Runner) named(ctx context.Context, name string) (p corev1.Pod, err error) {
+	err = r.S.Admin.Get(ctx, "/api/v1/namespaces/shop/pods/"+name, &p)
+	return p, err
+}
+
+const statefulSetYAML = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  replicas: 1
+  serviceName: db
+  selector: {matchLabels: {set: db}}
+  template:
+    metadata: {labels: {set: db, app: web}}
+    spec:
+      terminationGracePeriodSeconds: 2
+      containers:
+      - {name: web, image: elbridge.local/web, ports: [{name: http, containerPort: 8080}]}
+`
+
+func statefulSet(ctx context.Context, r *Runner) (string, error) {
+	if err := r.apply(ctx, statefulSetYAML); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 3, healthy: true}); err != nil {
+		return "", err
+	}
+	old, err := r.named(ctx, "db-0")
+	if err != nil {
+		return "", err
+	}
+	if err := r.deletePod(ctx, "db-0", -1); err != nil {
+		return "", err
+	}
+	err = r.until(ctx, "db-0 is made anew", func(ctx context.Context) (bool, error) {
+		p, err := r.named(ctx, "db-0")
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return p.UID != old.UID && p.Status.PodIP != "", err
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 3, healthy: true}); err != nil {
+		return "", err
+	}
+	p, err := r.named(ctx, "db-0")
+	if err != nil {
+		return "", err
+	}
+	note := old.Status.PodIP + ", then " + p.Status.PodIP
+	if p.Status.PodIP == old.Status.PodIP {
+		return note, errors.New("the address did not change: the step shows nothing")
+	}
+	return note, r.S.Admin.Delete(ctx, []byte(statefulSetYAML))
+}
+
+func addressReused(ctx context.Context, r *Runner) (string, error) {
+	if err := r.exactly(ctx, want{pods: 2}); err != nil {
+		return "", err
+	}
+	if err := r.apply(ctx, pod("first", "{app: web}", "\n  nodeName: node-a")); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 3, healthy: true}); err != nil {
+		return "", err
+	}
+	p, err := r.named(ctx, "first")
+	if err != nil {
+		return "", err
+	}
+	key := p.Status.PodIP + ":8080"
+	if err := r.deletePod(ctx, "first", 0); err != nil {
+		return "", err
+	}
+	if err := r.becomes(ctx, r.web, key, "draining"); err != nil {
+		return "", err
+	}
+	if err := r.S.Nodes.ChooseAddress(ctx, node.Address{Namespace: "shop", Name: "second", Address: p.Status.PodIP}); err != nil {
+		return "", err
+	}
+	if err := r.apply(ctx, pod("second", "{app: web}", "\n  nodeName: node-a")); err != nil {
+		return "", err
+	}
+	if err := r.becomes(ctx, r.web, key, "healthy"); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 3, healthy: true}); err != nil {
+		return "", err
+	}
+	if err := r.deletePod(ctx, "second", -1); err != nil {
+		return "", err
+	}
+	return key, r.exactly(ctx, want{pods: 2})
+}
+
+func wrongGroup(ctx context.Context, r *Runner) (string, error) {
+	wrong := strings.Replace(r.web, "targetgroup/web/", "targetgroup/gone/", 1)
+	if err := r.S.AWS.Rule(ctx, "wrong", `{"cluster":["local"],"namespace":["shop"],"labels":{"app":["web"]}}`, r.constants(wrong, "")); err != nil {
+		return "", err
+	}
+	start := time.Now()
+	if err := r.scale(ctx, "web", 4); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{pods: 4}); err != nil {
+		return "", err
+	}
+	if err := r.records(ctx, start, "Binding Invalid", "targetgroup/gone/"); err != nil {
+		return "", err
+	}
+	note, err := r.deadLetter(ctx, "not found")
+	if err != nil {
+		return note, err
+	}
+	if err := r.dropRule(ctx, "wrong"); err != nil {
+		return "", err
+	}
+	if err := r.scale(ctx, "web", 2); err != nil {
+		return "", err
+	}
+	return note, r.exactly(ctx, want{pods: 2})
+}
+
+func foreignGroup(ctx context.Context, r *Runner) (string, error) {
+	group, err := r.group(ctx, "foreign", false, "")
+	if err != nil {
+		return "", err
+	}
+	if err := r.apply(ctx, pod("stranger", "{app: foreign}", "")); err != nil {
+		return "", err
+	}
+	if err := r.exactly(ctx, want{group: group, selector: "app=foreign", pods: 1}); err != nil {
+		return "", err
+	}
+	p, err := r.named(ctx, "stranger")
+	if err != nil {
+		return "", err
+	}
+	key := p.Status.PodIP + ":8080"
+	start := time.Now()
+	if err := r.deletePod(ctx, "stranger", -1); err != nil {
+		return "", err
+	}
+	if err := r.records(ctx, start, "Removal Held", key[:len(key)-len(":8080")]); err != nil {
+		return "", err
+	}
+	return "", r.stays(ctx, quietFor, group, "the target of a group that is not ours stays", func(t map[string]string) bool {
+		return t[key] != "" && t[key] != "draining"
+	})
+}
+
+func observed(ctx context.Context, r *Runner) (string, error) {
+	group, err := r.group(ctx, "observed", true, `,"mode":"observe"`)
+	if err != nil {
+		return "", err
+	}
+	start := time.Now()
+	if err := r.apply(ctx, pod("watched", "{app: observed}", "")); err != nil {
+		return "", err
+	}
+	if err := r.records(ctx, start, "Targets Changed", `\"wouldDo\":true`, "shop/watched"); err != nil {
+		return "", err
+	}
+	return "", r.stays(ctx, quietFor, group, "observing changes nothing", func(t map[string]string) bool { return len(t) == 0 })
+}
