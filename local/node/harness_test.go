@@ -129,6 +129,8 @@ func (s *stack) start() error {
 	}
 	nodes := node.DefaultNodes()
 	for i := range nodes {
+		// A stack that runs beside these tests has the usual ranges.
+		nodes[i].PodRange = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 64, byte(101 + i), 0}), 24)
 		if nodes[i].REST, err = s.cluster.RESTConfig(cluster.Node(nodes[i].Name)); err != nil {
 			return err
 		}
