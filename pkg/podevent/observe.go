@@ -90,6 +90,7 @@ func (c Change) reason() Reason {
 }
 
 func (c Change) deleted() []Event {
+	c.New = nil // an update's, if anything
 	if c.Old == nil || c.addressless() {
 		return nil
 	}
