@@ -59,7 +59,19 @@ func (h *host) tryRegister(ctx context.Context) (*v1.Node, error) {
 	if err := h.kube.core.Patch(types.MergePatchType).Resource("nodes").Name(h.spec.Name).Body(patch).Do(ctx).Into(&got); err != nil {
 		return nil, fmt.Errorf("node %s exists and refuses our labels: %w", h.spec.Name, err)
 	}
+	h.since = healthySince(&got, h.agent.now())
 	return &got, h.reportStatus(ctx)
+}
+
+// healthySince is when a node that is healthy now became so: others may have
+// called it unhealthy while it did not report.
+func healthySince(n *v1.Node, now time.Time) time.Time {
+	for _, c := range n.Status.Conditions {
+		if c.Type == v1.NodeReady && c.Status == v1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return now
 }
 
 // reportStatus writes nodes/status as a kubelet does.

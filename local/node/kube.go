@@ -65,7 +65,8 @@ func newKube(base *rest.Config) (*kube, error) {
 		r := rest.CopyConfig(base)
 		r.GroupVersion, r.APIPath, r.NegotiatedSerializer = &c.gv, c.path, codecs
 		r.ContentType, r.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-		r.QPS = -1 // the agent bounds its own writes
+		r.DisableCompression = true // it never leaves the machine
+		r.QPS = -1                  // the agent bounds its own writes
 		r.UserAgent = "elbridge-local-node"
 		client, err := rest.RESTClientFor(r)
 		if err != nil {

@@ -96,10 +96,11 @@ func (w *worker) command(ctx context.Context, c *v1.Container, image Image) (con
 	}
 	if cmd.Dir == "" {
 		cmd.Dir = filepath.Join(w.dir, "work-"+c.Name)
-		err = os.MkdirAll(cmd.Dir, 0o755)
 	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(cmd.Log), 0o755)
+	for _, dir := range []string{w.dir, cmd.Dir, filepath.Dir(cmd.Log)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return cmd, nil
+		}
 	}
 	return cmd, err
 }

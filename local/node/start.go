@@ -2,8 +2,6 @@ package node
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -107,8 +105,7 @@ func (w *worker) prepare(ctx context.Context) bool {
 			}
 		}
 	}
-	ok := try("folder", func() error { return os.MkdirAll(filepath.Join(w.dir, "volumes"), 0o755) }) &&
-		try("volumes", func() error { return w.layVolumes(ctx) }) &&
+	ok := try("volumes", func() error { return w.layVolumes(ctx) }) &&
 		try("address", func() error { return w.takeAddress(ctx) })
 	if !ok || ctx.Err() != nil {
 		return false

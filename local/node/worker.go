@@ -79,7 +79,7 @@ func newWorker(h *host, pod *v1.Pod) *worker {
 		writer: newWriter(h, pod), done: make(chan struct{}),
 		pod: pod, last: pod.Status, running: map[string]*running{}, changed: make(chan struct{}),
 	}
-	w.volumes = &volume.Set{Dir: filepath.Join(w.dir, "volumes"), Source: h.source, NoTokens: !h.agent.hasProcess(pod)}
+	w.volumes = &volume.Set{Dir: filepath.Join(w.dir, "volumes"), Source: h.source, CheckOnly: !h.agent.hasProcess(pod)}
 	w.ctx, w.kill = context.WithCancel(h.agent.ctx)
 	w.life, w.endLife = context.WithCancel(w.ctx)
 	w.buried, w.bury = context.WithCancel(context.Background())

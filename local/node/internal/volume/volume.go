@@ -38,10 +38,12 @@ type File struct {
 
 // Set is the volumes of one pod under one folder.
 type Set struct {
-	Dir      string // <Dir>/<volume name>
-	Source   Source
-	NoTokens bool // leave them out: nothing in the pod could read them
-	tokens   map[string]token
+	Dir    string // <Dir>/<volume name>
+	Source Source
+	// CheckOnly writes nothing and asks for no token, as nothing in the pod could
+	// read them; a source that is missing is an error all the same.
+	CheckOnly bool
+	tokens    map[string]token
 }
 
 type token struct {
@@ -65,10 +67,6 @@ func (s *Set) Lay(ctx context.Context, pod *v1.Pod, now time.Time) error {
 }
 
 func (s *Set) lay(ctx context.Context, pod *v1.Pod, v *v1.Volume, now time.Time) error {
-	dir := s.Path(v.Name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	files := map[string]File{}
 	var err error
 	switch {
@@ -84,10 +82,12 @@ func (s *Set) lay(ctx context.Context, pod *v1.Pod, v *v1.Volume, now time.Time)
 				return err
 			}
 		}
-	default:
-		return nil // an empty folder
 	}
-	if err != nil {
+	if err != nil || s.CheckOnly {
+		return err
+	}
+	dir := s.Path(v.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil || len(files) == 0 {
 		return err
 	}
 	return writeAtomic(dir, files)
@@ -102,7 +102,7 @@ func (s *Set) addProjection(ctx context.Context, files map[string]File, pod *v1.
 		return s.addConfigMap(ctx, files, pod.Namespace, p.ConfigMap.Name, p.ConfigMap.Items, p.ConfigMap.Optional)
 	case p.DownwardAPI != nil:
 		return s.addDownward(files, pod, p.DownwardAPI.Items)
-	case p.ServiceAccountToken != nil && s.NoTokens:
+	case p.ServiceAccountToken != nil && s.CheckOnly:
 		return nil
 	case p.ServiceAccountToken != nil:
 		value, err := s.token(ctx, pod, p.ServiceAccountToken, now)

@@ -186,8 +186,21 @@ func TestP100TokensAreRenewedBeforeTheyExpire(t *testing.T) {
 			t.Errorf("after %s: %d tokens, want %d", step.after, src.tokens, step.want)
 		}
 	}
-	without := &volume.Set{Dir: t.TempDir(), Source: src, NoTokens: true}
-	if err := without.Lay(t.Context(), pod, start); err != nil || contents(t, without.Path("t")) != "" {
-		t.Errorf("a token nobody reads: %v", err)
+}
+
+func TestCheckOnlyWritesNothing(t *testing.T) {
+	src := &source{objects: map[string]map[string][]byte{"s": {"a": []byte("1")}}}
+	set := &volume.Set{Dir: filepath.Join(t.TempDir(), "none"), Source: src, CheckOnly: true}
+	token := v1.Volume{Name: "t", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+		{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}},
+	}}}}
+	if err := set.Lay(t.Context(), podWith(secretVolume("s", nil), token), time.Unix(0, 0)); err != nil || src.tokens != 0 {
+		t.Errorf("%d tokens, %v", src.tokens, err)
+	}
+	if _, err := os.Stat(set.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was written: %v", err)
+	}
+	if err := set.Lay(t.Context(), podWith(secretVolume("missing", nil)), time.Unix(0, 0)); !errors.Is(err, volume.ErrNotFound) {
+		t.Errorf("error %v", err)
 	}
 }
