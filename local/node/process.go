@@ -99,10 +99,10 @@ func (w *worker) command(ctx context.Context, c *v1.Container, image Image) (con
 	}
 	for _, dir := range []string{w.dir, cmd.Dir, filepath.Dir(cmd.Log)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return cmd, nil
+			return cmd, err
 		}
 	}
-	return cmd, err
+	return cmd, nil
 }
 
 // rewrites tells where the container's mounts and addresses really are.
