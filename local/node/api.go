@@ -36,7 +36,7 @@ const (
 // restart policy says.
 type Crash struct {
 	Container string `json:"container,omitempty"` // default: the first
-	ExitCode  int    `json:"exitCode,omitempty"`
+	ExitCode  int    `json:"exitCode,omitempty"`  // default: 1
 }
 
 // Evict puts a pod out as a kubelet short of a resource does.

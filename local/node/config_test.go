@@ -1,10 +1,16 @@
 package node
 
 import (
+	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/elbridge/elbridge/local/node/internal/container"
 )
 
 func TestConfigNamesEveryFault(t *testing.T) {
@@ -57,5 +63,26 @@ func TestSleepCommand(t *testing.T) {
 	}
 	if d, ok := sleepCommand([]string{"sleep", "infinity"}); !ok || d < 24*365*time.Hour {
 		t.Errorf("infinity is %s", d)
+	}
+}
+
+func TestAnnotationsSteerBuiltInServers(t *testing.T) {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		AnnotationStartDelay: "1s", AnnotationReadyAfter: "2s", AnnotationTermDelay: "3s", AnnotationExitAfter: "4s", AnnotationExitCode: "5", AnnotationIgnoreSIGTERM: "true",
+	}}}
+	want := behaviour{startDelay: time.Second, Behaviour: container.Behaviour{
+		ReadyAfter: 2 * time.Second, TermDelay: 3 * time.Second, ExitAfter: 4 * time.Second, ExitCode: 5, IgnoreSIGTERM: true,
+	}}
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	if got := behaviourOf(pod, logger); got != want || log.Len() > 0 {
+		t.Errorf("got %+v, want %+v; log %s", got, want, log.String())
+	}
+	for name, bad := range map[string]string{AnnotationStartDelay: "soon", AnnotationReadyAfter: "-1s", AnnotationExitCode: "256"} {
+		log.Reset()
+		pod.Annotations = map[string]string{name: bad}
+		if got := behaviourOf(pod, logger); got != (behaviour{}) || !strings.Contains(log.String(), name) {
+			t.Errorf("%s=%s: %+v; log %s", name, bad, got, log.String())
+		}
 	}
 }

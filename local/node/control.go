@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,9 +84,7 @@ func crash(code int, reason string) func(*worker, []byte) error {
 		if err := parse(body, &c); err != nil {
 			return err
 		}
-		if code != 0 {
-			c.ExitCode = code
-		}
+		c.ExitCode = cmp.Or(code, c.ExitCode, 1)
 		if c.ExitCode < 0 || c.ExitCode > 255 {
 			return fmt.Errorf("exitCode %d: want 0 to 255", c.ExitCode)
 		}
