@@ -17,7 +17,7 @@ type Publisher interface {
 }
 
 const (
-	maxInFlight = 4                // calls of PutEvents at a time
+	maxInFlight = 8                // calls of PutEvents at a time
 	patience    = time.Second / 4  // a call that takes longer holds nothing back
 	maxAge      = 10 * time.Minute // of a hint: the registrar takes none that is older
 )

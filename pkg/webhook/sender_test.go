@@ -91,8 +91,10 @@ func TestSenderStartsFullBatchesAndPassesSlowCalls(t *testing.T) {
 		if got := b.sizes(); !slices.Equal(got, []int{1, 10, 10, 2}) {
 			t.Errorf("batches %v, want the rest once the calls are slow", got)
 		}
-		q.add(mk(t, "late Ready 1 ip1 x"))
-		time.Sleep(time.Minute)
+		for i := range 2 * maxInFlight {
+			q.add(mk(t, fmt.Sprintf("late%02d Ready 1 ip1 x", i)))
+			time.Sleep(patience)
+		}
 		synctest.Wait()
 		if got := len(b.sizes()); got != maxInFlight {
 			t.Errorf("%d calls in flight, want at most %d", got, maxInFlight)
