@@ -40,7 +40,7 @@ func main() {
 		return
 	} else if err != nil {
 		fmt.Fprintf(os.Stderr, "webhook: %s\n", err)
-		os.Exit(1) //nolint:gocritic // nothing is left to stop
+		os.Exit(1)
 	}
 }
 

@@ -245,8 +245,8 @@ func noRetries(o *eventbridge.Options) { o.Retryer = aws.NopRetryer{} }
 // retryable reports whether a whole call may pass later. Whatever the service
 // did not answer, credentials that could not be fetched included, may.
 func retryable(err error) bool {
-	var api smithy.APIError
-	if !errors.As(err, &api) {
+	api, answered := errors.AsType[smithy.APIError](err)
+	if !answered {
 		return true
 	}
 	return retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == aws.TrueTernary ||
@@ -258,8 +258,7 @@ func retryable(err error) bool {
 var expired = map[string]bool{"ExpiredToken": true, "ExpiredTokenException": true, "RequestExpired": true, "RequestTimeTooSkewed": true}
 
 func reason(err error) (code, message string) {
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode(), api.ErrorMessage()
 	}
 	return CodeUnreachable, err.Error()

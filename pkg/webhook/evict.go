@@ -68,7 +68,7 @@ type evictor struct {
 	watching map[eviction]bool
 	stopped  bool
 	all      sync.WaitGroup
-	ctx      context.Context //nolint:containedctx // of the goroutines, whose owner this is
+	ctx      context.Context // of the goroutines, whose owner this is
 	cancel   context.CancelFunc
 }
 

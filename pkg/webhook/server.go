@@ -57,7 +57,7 @@ func opsMux(metrics http.Handler, draining *atomic.Bool) http.Handler {
 	return mux
 }
 
-// serve serves until the listener is closed by stop.
+// serve serves until stop.
 func serve(s *http.Server, l net.Listener) error {
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
@@ -66,8 +66,8 @@ func serve(s *http.Server, l net.Listener) error {
 }
 
 // stop lets the requests that are being answered end.
-func stop(s *http.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+func stop(ctx context.Context, s *http.Server) {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	if s.Shutdown(ctx) != nil {
 		_ = s.Close()

@@ -108,9 +108,11 @@ func (w *Webhook) gauges() {
 	})
 }
 
-// Address is where reviews are taken, and OpsAddress where metrics and probes are.
-func (w *Webhook) Address() net.Addr    { return w.admit.Addr() }
-func (w *Webhook) OpsAddress() net.Addr { return w.ops.Addr() } //nolint:revive // see Address
+// Address is where reviews are taken.
+func (w *Webhook) Address() net.Addr { return w.admit.Addr() }
+
+// OpsAddress is where metrics and probes are served.
+func (w *Webhook) OpsAddress() net.Addr { return w.ops.Addr() }
 
 // Run serves until ctx ends, then becomes unready, goes on answering for the
 // drain time with "Connection: close", shuts down and sends what waits.
@@ -137,11 +139,11 @@ func (w *Webhook) Run(ctx context.Context) error {
 	}
 	w.draining.Store(true)
 	cancel()
-	stop(admit)
+	stop(sendCtx, admit)
 	w.evictor.stop()
 	stopSending()
 	sending.Wait()
-	stop(ops)
+	stop(context.WithoutCancel(ctx), ops)
 	workers.Wait()
 	return err
 }
