@@ -80,8 +80,8 @@ func TestEncodeWritesTimesAndEmptyObjects(t *testing.T) {
 // cut in order, and counted.
 func TestEncode_FitsWhateverThePodLooksLike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		size := rapid.SampledFrom([]int{0, 1, 10, 1000, 4000})
-		value := rapid.SampledFrom([]string{"", "v", strings.Repeat("x", 63), strings.Repeat("\x01", 100), strings.Repeat("ü\"", 200)})
+		size := rapid.SampledFrom([]int{0, 1, 10, 600})
+		value := rapid.SampledFrom([]string{"", "v", strings.Repeat("x", 63), strings.Repeat("\x01", 100), strings.Repeat("ü\"", 400)})
 		many := func(name string) map[string]string {
 			m, n, v := map[string]string{}, size.Draw(t, name), value.Draw(t, name)
 			for i := range n {
