@@ -18,6 +18,7 @@ import (
 
 func smokeCommand() *cobra.Command {
 	var only, output string
+	var keep bool
 	cmd := &cobra.Command{
 		Use: "smoke", Short: "Walk pods through their lives on a stack of its own, and check the target group after each step", Args: cobra.NoArgs,
 		Example: "  local smoke\n  local smoke --only eviction",
@@ -36,7 +37,7 @@ func smokeCommand() *cobra.Command {
 			}
 			defer func() { // what failed can be read up; what passed needs no logs
 				_ = logs.Close()
-				if err != nil {
+				if err != nil || keep {
 					_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "logs are in %s\n", dir)
 				} else {
 					err = os.RemoveAll(dir)
@@ -69,6 +70,7 @@ func smokeCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&only, "only", "", "run only the first step and those whose names contain this")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the logs also if all is well")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -83,6 +85,6 @@ func smokeConfig(dir string, tell *narrator, logs *os.File) stack.Config {
 		Node: func(c *node.Config) {
 			c.LeasePeriod, c.RestartBackoff, c.AddressCooldown = 3*time.Second, time.Second, time.Second
 		},
-		Log: slog.New(slog.NewTextHandler(logs, nil)),
+		Log: slog.New(slog.NewTextHandler(logs, nil)), LogLevel: slog.LevelDebug,
 	}
 }

@@ -58,6 +58,7 @@ type Config struct {
 	OnTarget        func(elb.Change)                 // each step of a target's life
 	OnLine          func(functions.Line)             // each line that a function prints
 	Node            func(*node.Config)               // changes to the node agent's settings
+	LogLevel        slog.Level                       // of the functions; default info
 	Bootstrap       string                           // another binary in the registrar's place
 	Say             func(format string, args ...any) // progress in plain words
 	Progress        io.Writer                        // of builds

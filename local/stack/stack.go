@@ -20,6 +20,7 @@ import (
 	"github.com/elbridge/elbridge/local/cluster"
 	"github.com/elbridge/elbridge/local/functions"
 	"github.com/elbridge/elbridge/local/node"
+	"github.com/elbridge/elbridge/pkg/telemetry"
 )
 
 const (
@@ -235,8 +236,9 @@ func (s *Stack) startNodes(ctx, run context.Context) error {
 
 func (s *Stack) startFunctions(run context.Context, rie string) error {
 	env := s.AWS.registrarEnv()
+	env[telemetry.EnvLogLevel] = s.Config.LogLevel.String()
 	if s.Config.Pace > 0 {
-		env["ELBRIDGE_REGISTER_PACE"] = s.Config.Pace.String()
+		env[telemetry.EnvRegisterPace] = s.Config.Pace.String()
 	}
 	r, err := functions.New(functions.Config{RIE: rie, Dir: filepath.Join(s.Config.Dir, "functions"), Region: Region, OnLine: s.Config.OnLine, Log: s.Config.Log},
 		functions.Function{Name: Registrar, Bootstrap: s.Config.Bootstrap, Env: env, Timeout: registrarTimeout, MemoryMB: 256, MaxConcurrency: registrarInstances})

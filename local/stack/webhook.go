@@ -90,7 +90,8 @@ spec:
       - name: webhook
         image: {{.Image}}
         args: ["--cluster={{.Cluster}}", "--bus={{.Bus}}", "--listen=$(POD_IP):{{.Port}}", "--metrics-listen=$(POD_IP):8080",
-               "--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key", "--drain=2s"]
+               "--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key", "--drain=2s",
+               "--token-file=/var/run/secrets/kubernetes.io/serviceaccount/token", "--ca-file=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"]
         env:
         - {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
         - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}

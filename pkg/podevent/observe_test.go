@@ -70,6 +70,9 @@ func show(events []podevent.Event) string {
 		if e.Terminating {
 			s += " terminating"
 		}
+		if e.Previous != nil && e.Previous.Terminating {
+			s += " again"
+		}
 		out = append(out, s)
 	}
 	return strings.Join(out, "; ")
@@ -95,10 +98,10 @@ func TestObserve(t *testing.T) {
 		"address lost":                   {podevent.StatusUpdate, "ip=a ready", "ready", -1, "NotReady a<-a"},
 		"P046 failed, keeps address":     {podevent.StatusUpdate, "ip=a ready", "ip=a failed", -1, "Finished a"},
 		"P047 failed, address gone":      {podevent.StatusUpdate, "ip=a ready", "failed", -1, "Finished a<-a"},
-		"succeeded while terminating":    {podevent.StatusUpdate, "ip=a ready terminating", "ip=a succeeded terminating", -1, "Finished a terminating"},
+		"succeeded while terminating":    {podevent.StatusUpdate, "ip=a ready terminating", "ip=a succeeded terminating", -1, "Finished a terminating again"},
 		"finished stays finished":        {podevent.StatusUpdate, "ip=a ready failed", "ip=a failed", -1, ""},
-		"status of a terminating pod":    {podevent.StatusUpdate, "ip=a ready terminating", "ip=a ready terminating", -1, "Terminating a terminating"},
-		"finalizer of a terminating pod": {podevent.Update, "ip=a terminating", "ip=a terminating", -1, "Terminating a terminating"},
+		"status of a terminating pod":    {podevent.StatusUpdate, "ip=a ready terminating", "ip=a ready terminating", -1, "Terminating a terminating again"},
+		"finalizer of a terminating pod": {podevent.Update, "ip=a terminating", "ip=a terminating", -1, "Terminating a terminating again"},
 		"relabelled":                     {podevent.Update, "ip=a app=x", "ip=a app=y", -1, "Relabelled a app=x<-x; Relabelled a app=y<-x"},
 		"relabelled by a status update":  {podevent.StatusUpdate, "ip=a app=x", "ip=a app=y ready", -1, "Relabelled a app=x<-x; Relabelled a app=y<-x"},
 		"relabelled, new address":        {podevent.StatusUpdate, "ip=a app=x", "ip=b app=y", -1, "Relabelled b<-a app=x<-x; Relabelled b<-a app=y<-x"},
@@ -107,7 +110,7 @@ func TestObserve(t *testing.T) {
 		"other annotation":               {podevent.Update, "ip=a other=1", "ip=a other=2", -1, ""},
 		"delete with grace":              {podevent.Delete, "ip=a ready", "-", 30, "Terminating a terminating"},
 		"delete, grace not said":         {podevent.Delete, "ip=a ready", "-", -1, "Terminating a terminating"},
-		"delete without grace":           {podevent.Delete, "ip=a terminating", "-", 0, "Deleted a terminating"},
+		"delete without grace":           {podevent.Delete, "ip=a terminating", "-", 0, "Deleted a terminating again"},
 		"delete without an address":      {podevent.Delete, "", "-", 0, ""},
 		"eviction that shows":            {podevent.Evict, "-", "ip=a terminating", -1, "Evicted a terminating"},
 		"eviction seen before and after": {podevent.Evict, "ip=a", "ip=a terminating", -1, "Evicted a terminating"},

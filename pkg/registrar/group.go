@@ -129,13 +129,13 @@ func (r *Registrar) moot(hs []*hint) bool {
 	return !r.spare.AllowN(r.Now(), 1)
 }
 
-// sparedFor is how long a hint that changes no claim comes again, to be looked at
-// together with others of its group, before it counts as moot.
-const sparedFor = 10 * time.Second
+// sparedFor is the age from which a hint that changes no claim counts as moot:
+// it has come again once by then, to be looked at together with others.
+const sparedFor = 4 * time.Second
 
 func (r *Registrar) spared(h *hint) outcome {
 	if h.age(r.Now()) < sparedFor {
-		return again(Spared, waitShort, nil)
+		return again(Spared, waitSpare, nil)
 	}
 	return done(Moot)
 }

@@ -154,6 +154,9 @@ func frozen(tags map[string]string) bool {
 	return set && v != "" && v != "false"
 }
 
+// tagsMaxAge is the age of a decision that is still acted on (I3).
+const tagsMaxAge = 2 * time.Second
+
 // tagBook keeps tags as long as a decision is still acted on (I3).
 type tagBook struct {
 	now func() time.Time
@@ -170,7 +173,7 @@ func (b *tagBook) of(ctx context.Context, arn string, read func(context.Context,
 	b.mu.Lock()
 	e, known := b.m[arn]
 	b.mu.Unlock()
-	if known && b.now().Sub(e.read) < rulesMaxAge {
+	if known && b.now().Sub(e.read) < tagsMaxAge {
 		return e.tags, nil
 	}
 	at := b.now()

@@ -22,8 +22,6 @@ const (
 	// targetsMaxAge bounds how old a rule's targets may be when a removal is
 	// decided: ListRules shows a new pattern or state at once, new constants not.
 	targetsMaxAge = 60 * time.Second
-	// rulesMaxAge is the age of a decision that is still acted on (I3).
-	rulesMaxAge = 2 * time.Second
 	// targetReads bounds parallel ListTargetsByRule calls: the account has 50 a
 	// second for these operations.
 	targetReads = 8
@@ -39,7 +37,6 @@ type ruleBook struct {
 
 	mu      sync.Mutex
 	entries map[string]ruleEntry // by rule ARN
-	listed  time.Time            // when all of them were last read whole
 }
 
 type ruleEntry struct {
@@ -104,12 +101,6 @@ func (b *ruleBook) cached() []binding.Binding {
 // of those that are new, changed or not looked at for a while. An error means
 // that something was not read, and that nothing may be removed (I8).
 func (b *ruleBook) fresh(ctx context.Context) ([]binding.Binding, error) {
-	b.mu.Lock()
-	recent := b.now().Sub(b.listed) < rulesMaxAge
-	b.mu.Unlock()
-	if recent {
-		return b.cached(), nil
-	}
 	at := b.now()
 	rules, err := b.source.List(ctx)
 	if err != nil {
@@ -153,7 +144,7 @@ func (b *ruleBook) fresh(ctx context.Context) ([]binding.Binding, error) {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.entries, b.listed = next, at
+	b.entries = next
 	b.mu.Unlock()
 	return b.cached(), nil
 }

@@ -36,14 +36,24 @@ type itemKey struct {
 type class byte
 
 const (
-	living     class = iota // does the pod claim its keys now?
+	living     class = iota // is the pod still as ready as its binding asks?
+	assigned                // who claims this address now?
 	leaving                 // has it stopped to claim them?
+	ending                  // the same of a pod that was being deleted before
 	relabelled              // which rules select it?
 )
 
-func classOf(r podevent.Reason) class {
-	switch r {
+// classOf keeps apart what a consumer may treat apart: readiness, and what is
+// told once more of a pod that ends, change no claim of most bindings, so they
+// must not swallow an event that does.
+func classOf(e podevent.Event) class {
+	switch e.Reason {
+	case podevent.IPAssigned:
+		return assigned
 	case podevent.Terminating, podevent.Evicted, podevent.Deleted, podevent.Finished:
+		if e.Previous != nil && e.Previous.Terminating {
+			return ending
+		}
 		return leaving
 	case podevent.Relabelled:
 		return relabelled
@@ -59,7 +69,7 @@ func newItem(e podevent.Event, seed maphash.Seed) (item, error) {
 		return item{}, err
 	}
 	return item{
-		key: itemKey{uid: e.UID, addresses: addresses(e), selects: selects(e, seed), class: classOf(e.Reason)},
+		key: itemKey{uid: e.UID, addresses: addresses(e), selects: selects(e, seed), class: classOf(e)},
 		entry: bus.Entry{
 			Source:     podevent.Source,
 			DetailType: podevent.DetailTypePodStateChange,

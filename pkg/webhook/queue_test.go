@@ -15,7 +15,7 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// mk makes an item from "uid reason version address[,previous] label".
+// mk makes an item from "uid reason version address[,previous] label [again]".
 func mk(t testing.TB, text string) item {
 	t.Helper()
 	f := strings.Fields(text)
@@ -23,6 +23,9 @@ func mk(t testing.TB, text string) item {
 	e := podevent.Event{
 		Schema: podevent.Schema, Cluster: "prod", Namespace: "ingress", Name: f[0], UID: f[0], Reason: podevent.Reason(f[1]), ResourceVersion: f[2],
 		PodIP: ips[0], PodIPs: ips[:1], Labels: map[string]string{"app": f[4]}, ObservedAt: noon,
+	}
+	if len(f) > 5 { // "again": of a pod that was being deleted before
+		e.Previous = &podevent.Previous{Terminating: true}
 	}
 	if len(ips) > 1 {
 		e.Previous = &podevent.Previous{PodIP: ips[1], PodIPs: ips[1:]}
@@ -55,6 +58,8 @@ func TestCoalesce(t *testing.T) {
 		"of equal versions the later":           {"a Terminating 9 ip1 x; a Deleted 9 ip1 x", "a Deleted 9"},
 		"of incomparable versions the later":    {"a Ready z ip1 x; a NotReady 9 ip1 x", "a NotReady 9"},
 		"the place of the first is kept":        {"a Ready 1 ip1 x; b Ready 2 ip2 x; a NotReady 3 ip1 x", "a NotReady 3; b Ready 2"},
+		"readiness swallows no address":         {"a IPAssigned 1 ip1 x; a Ready 2 ip1 x", "a IPAssigned 1; a Ready 2"},
+		"an end told again swallows no end":     {"a Terminating 1 ip1 x; a Terminating 2 ip1 x again", "a Terminating 1; a Terminating 2"},
 		"pods are kept apart":                   {"a Ready 1 ip1 x; b Ready 1 ip1 x", "a Ready 1; b Ready 1"},
 		"addresses are kept apart":              {"a IPAssigned 1 ip2,ip1 x; a Ready 2 ip2 x", "a IPAssigned 1; a Ready 2"},
 		"labels are kept apart":                 {"a Ready 1 ip1 x; a Ready 2 ip1 y", "a Ready 1; a Ready 2"},
