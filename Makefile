@@ -59,8 +59,11 @@ vuln: ## Look for known vulnerabilities in what is compiled in (asks vuln.go.dev
 	GOFLAGS='$(FLAGS)' "$$($(GO) run $(FLAGS) ./local/functions/tool govulncheck)" ./...
 
 .PHONY: bench
-bench: build-local ## Measure; print a table and write bench/results/*.json
+bench: build-local bin/empty/bootstrap ## Measure; print a table and write bench/results/*.json
 	@bin/local bench $(ARGS)
+
+bin/empty/bootstrap: local/bench/empty/main.go
+	@$(GOBUILD) -o $@ ./local/bench/empty
 
 .PHONY: build
 build: build-local build-deploy ## Build all binaries: for this machine in bin/, for Lambda (arm64) in bin/arm64/

@@ -27,16 +27,18 @@ func Review(ctx context.Context, r *Report, say func(string, ...any)) error {
 			continue
 		}
 		sub = cpuSuffix.ReplaceAllString(sub, "")
-		for _, q := range []struct{ unit, goal string }{{"p50-ns", ""}, {"p99-ns", "< 2 ms"}} {
-			m := regexp.MustCompile(`([\d.e+]+) ` + q.unit).FindStringSubmatch(rest)
+		for _, q := range []struct{ unit, name, goal string }{
+			{"p50-answer", "answered, p50", ""}, {"p99-answer", "answered, p99", "< 2 ms"}, {"p99-handler", "answered and worked off, p99", ""},
+		} {
+			m := regexp.MustCompile(`([\d.e+]+) ` + q.unit + `-µs`).FindStringSubmatch(rest)
 			if m == nil {
 				continue
 			}
-			ns, err := strconv.ParseFloat(m[1], 64)
+			us, err := strconv.ParseFloat(m[1], 64)
 			if err != nil {
 				return err
 			}
-			r.Add(Figure{Name: "admission review in process, " + sub + ", " + strings.TrimSuffix(q.unit, "-ns"), Value: ns / 1e6, Unit: "ms", Goal: q.goal})
+			r.Add(Figure{Name: "admission review in process, " + sub + ": " + q.name, Value: us / 1000, Unit: "ms", Goal: q.goal})
 			found++
 		}
 	}

@@ -208,7 +208,9 @@ func containerKilled(ctx context.Context, r *Runner) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.apply(ctx, deployment("crash", 3, "1", "")); err != nil {
+	// As slow to become ready again as an application is.
+	slow := strings.Replace(deployment("crash", 3, "1", ""), "periodSeconds: 1}", "periodSeconds: 1, initialDelaySeconds: 2}", 1)
+	if err := r.apply(ctx, slow); err != nil {
 		return "", err
 	}
 	w := want{group: ready, selector: "app=crash", pods: 3}
