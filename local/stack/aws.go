@@ -63,15 +63,16 @@ type AWS struct {
 // registrar's queue with its dead-letter queue.
 func setUpAWS(ctx context.Context, endpoint string) (*AWS, error) {
 	sdk := admin.sdk(endpoint)
-	a := &AWS{Endpoint: endpoint, Events: eventbridge.NewFromConfig(sdk), SQS: sqs.NewFromConfig(sdk), ELB: elbv2.NewFromConfig(sdk)}
+	a := &AWS{Endpoint: endpoint, Events: eventbridge.NewFromConfig(sdk), SQS: sqs.NewFromConfig(sdk), ELB: elbv2.NewFromConfig(sdk),
+		QueueURL: queueURL(endpoint, Queue), DeadURL: queueURL(endpoint, DeadLetters)}
 	if _, err := a.Events.CreateEventBus(ctx, &eventbridge.CreateEventBusInput{Name: new(Bus)}); err != nil {
 		return nil, err
 	}
-	dead, err := a.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: new(DeadLetters), Attributes: map[string]string{"Policy": queuePolicy(DeadLettersARN)}})
+	_, err := a.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: new(DeadLetters), Attributes: map[string]string{"Policy": queuePolicy(DeadLettersARN)}})
 	if err != nil {
 		return nil, err
 	}
-	q, err := a.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: new(Queue), Attributes: map[string]string{
+	_, err = a.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: new(Queue), Attributes: map[string]string{
 		"VisibilityTimeout": fmt.Sprint(int(visibility.Seconds())),
 		"RedrivePolicy":     fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, DeadLettersARN, maxReceives),
 		"Policy":            queuePolicy(QueueARN),
@@ -79,7 +80,6 @@ func setUpAWS(ctx context.Context, endpoint string) (*AWS, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.QueueURL, a.DeadURL = *q.QueueUrl, *dead.QueueUrl
 	return a, nil
 }
 
@@ -91,14 +91,18 @@ func queuePolicy(arn string) string {
 }
 
 // registrarEnv is the environment of the registrar's function.
-func (a *AWS) registrarEnv() map[string]string {
-	env := registrarRole.env(a.Endpoint)
+func registrarEnv(endpoint string) map[string]string {
+	env := registrarRole.env(endpoint)
 	maps.Copy(env, map[string]string{
-		telemetry.EnvBus: BusARN, telemetry.EnvQueueURL: a.QueueURL, telemetry.EnvQueueARN: QueueARN, telemetry.EnvDeadLetterURL: a.DeadURL,
-		telemetry.EnvClusters: fmt.Sprintf(`[{"name":%q,"eks":{"name":%q}}]`, ClusterName, ClusterName),
+		telemetry.EnvBus: BusARN, telemetry.EnvQueueURL: queueURL(endpoint, Queue), telemetry.EnvQueueARN: QueueARN,
+		telemetry.EnvDeadLetterURL: queueURL(endpoint, DeadLetters),
+		telemetry.EnvClusters:      fmt.Sprintf(`[{"name":%q,"eks":{"name":%q}}]`, ClusterName, ClusterName),
 	})
 	return env
 }
+
+// queueURL is SQS's own form.
+func queueURL(endpoint, name string) string { return endpoint + "/" + Account + "/" + name }
 
 // Group makes a target group of ip targets on port, with fast health checks, and
 // the owner tag if owned.

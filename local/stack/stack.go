@@ -89,10 +89,10 @@ func Start(ctx context.Context, cfg Config, wait bool) (_ *Stack, err error) {
 		what string
 		do   func() error
 	}{
-		{"the local AWS", func() error { return s.startCloud(ctx, run) }},
+		{"the local AWS", func() error { return s.startCloud(ctx, run, rie) }},
 		{"the control plane", func() error { return s.startCluster(ctx, run, binaries) }},
 		{"the nodes", func() error { return s.startNodes(ctx, run) }},
-		{"the registrar", func() error { return s.startFunctions(run, rie) }},
+		{"the registrar", func() error { s.startPump(run); return nil }},
 		{"the webhook", func() error { return s.startWebhook(ctx) }},
 	} {
 		cfg.Say("starting %s", step.what)
@@ -143,11 +143,12 @@ func (s *Stack) onTarget(c elb.Change) {
 	}
 }
 
-func (s *Stack) startCloud(ctx, run context.Context) error {
+func (s *Stack) startCloud(ctx, run context.Context, rie string) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", s.Config.CloudPort))
 	if err != nil {
 		return err
 	}
+	endpoint := "http://" + l.Addr().String()
 	c, err := cloud.New(cloud.Config{
 		Principals: []core.Principal{admin.principal(), registrarRole.principal(), webhookRole.principal()},
 		BusDelay:   s.Config.BusDelay, Log: s.Config.Log,
@@ -159,14 +160,32 @@ func (s *Stack) startCloud(ctx, run context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Register("elasticloadbalancing", lb); err != nil {
+	if s.Runner, err = s.functions(endpoint, rie); err != nil {
 		return err
 	}
+	c.Events.SetInvoker(s.Runner, func(err error) bool { return errors.Is(err, functions.ErrNotFound) })
+	if err := errors.Join(c.Register("elasticloadbalancing", lb), c.RegisterLambda(functions.NewHandler(s.Runner))); err != nil {
+		return err
+	}
+	lb.RouteControl(c.Server)
 	c.Run("elasticloadbalancing", lb.Run)
 	s.Cloud = c
 	s.goPart("the local AWS", func() error { return c.Serve(run, l) })
-	s.AWS, err = setUpAWS(ctx, "http://"+l.Addr().String())
+	scheduler := functions.Scheduler{Rules: c.Events.Schedules, Fire: c.Events.Fire, Log: s.Config.Log}
+	s.goPart("the scheduler", func() error { scheduler.Run(run); return nil })
+	s.AWS, err = setUpAWS(ctx, endpoint)
 	return err
+}
+
+// functions makes the registrar known; no instance starts before it is needed.
+func (s *Stack) functions(endpoint, rie string) (*functions.Runner, error) {
+	env := registrarEnv(endpoint)
+	env[telemetry.EnvLogLevel] = s.Config.LogLevel.String()
+	if s.Config.Pace > 0 {
+		env[telemetry.EnvRegisterPace] = s.Config.Pace.String()
+	}
+	return functions.New(functions.Config{RIE: rie, Dir: filepath.Join(s.Config.Dir, "functions"), Region: Region, OnLine: s.Config.OnLine, Log: s.Config.Log},
+		functions.Function{Name: Registrar, Bootstrap: s.Config.Bootstrap, Env: env, Timeout: registrarTimeout, MemoryMB: 256, MaxConcurrency: registrarInstances})
 }
 
 func (s *Stack) startCluster(ctx, run context.Context, binaries cluster.Binaries) error {
@@ -234,22 +253,11 @@ func (s *Stack) startNodes(ctx, run context.Context) error {
 	}
 }
 
-func (s *Stack) startFunctions(run context.Context, rie string) error {
-	env := s.AWS.registrarEnv()
-	env[telemetry.EnvLogLevel] = s.Config.LogLevel.String()
-	if s.Config.Pace > 0 {
-		env[telemetry.EnvRegisterPace] = s.Config.Pace.String()
-	}
-	r, err := functions.New(functions.Config{RIE: rie, Dir: filepath.Join(s.Config.Dir, "functions"), Region: Region, OnLine: s.Config.OnLine, Log: s.Config.Log},
-		functions.Function{Name: Registrar, Bootstrap: s.Config.Bootstrap, Env: env, Timeout: registrarTimeout, MemoryMB: 256, MaxConcurrency: registrarInstances})
-	if err != nil {
-		return err
-	}
-	s.Runner = r
-	s.Pump = &functions.Pump{SQS: s.AWS.SQS, Invoker: r, QueueURL: s.AWS.QueueURL, Function: Registrar, Timeout: registrarTimeout,
+// startPump feeds the registrar from its queue, as an event source mapping does.
+func (s *Stack) startPump(run context.Context) {
+	s.Pump = &functions.Pump{SQS: s.AWS.SQS, Invoker: s.Runner, QueueURL: s.AWS.QueueURL, Function: Registrar, Timeout: registrarTimeout,
 		MaxConcurrency: registrarInstances, Log: s.Config.Log}
 	s.goPart("the queue pump", func() error { return s.Pump.Run(run) })
-	return nil
 }
 
 // Stop ends everything; no process is left when it returns.
@@ -262,28 +270,12 @@ func (s *Stack) Stop() {
 	if s.Runner != nil {
 		s.Runner.Close()
 	}
-	s.waitParts(ctx)
 	if s.Kube != nil {
 		s.Kube.Stop(ctx)
 	}
-	s.wg.Wait()
+	s.wg.Wait() // each part ends with its context, the node agent's pods within its least grace period
 	s.unlock()
 }
-
-// waitParts waits for the parts that end by themselves, while the API server
-// still answers; the control plane's own watcher ends after it.
-func (s *Stack) waitParts(ctx context.Context) {
-	if s.Kube == nil {
-		return
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(stopGrace):
-	}
-}
-
-// stopGrace is left to the node agent for ending pods in order.
-const stopGrace = 3 * time.Second
 
 // Env is the environment by which aws-cli and SDKs reach the local AWS, and
 // kubectl the cluster.
