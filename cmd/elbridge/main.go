@@ -1,0 +1,34 @@
+// Command elbridge is the operator's tool.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := root().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "elbridge:", err)
+		os.Exit(1) //nolint:gocritic // the process is over, and its signals with it
+	}
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "elbridge", Short: "Operate elbridge: target groups in step with pods", Version: version,
+		SilenceUsage: true, SilenceErrors: true,
+		Long: "Operate elbridge: target groups in step with pods.\n\nAWS is reached as the AWS CLI does it: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL and the rest.\nExit codes: 0 done, 1 an error, which is told on stderr.",
+	}
+	cmd.AddCommand(adoptCommand())
+	return cmd
+}
