@@ -134,6 +134,7 @@ func printUse(tell *narrator, s *stack.Stack, url string) {
 	tell.say("  kubectl -n ingress scale deployment skipper --replicas=5")
 	tell.say("  aws elbv2 describe-target-groups --query 'TargetGroups[].TargetGroupArn'")
 	tell.say("  aws events list-rules --event-bus-name %s", stack.Bus)
+	tell.say("  aws --endpoint-url $AWS_ENDPOINT_URL sqs list-queues    (aws-cli 1 ignores the variable for sqs)")
 	tell.say("")
 }
 
