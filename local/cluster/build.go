@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/elbridge/elbridge/local/proc"
 )
 
 const (
@@ -125,17 +127,19 @@ func (g goToolchain) output(ctx context.Context, args ...string) ([]byte, error)
 // run runs the go command in the source's folder and ends it, with the compilers
 // that it has started, when ctx does or this process dies.
 func (g goToolchain) run(ctx context.Context, w *watcher, args ...string) ([]byte, error) {
-	runtime.LockOSThread() // Pdeathsig goes by the thread that has started the process
-	defer runtime.UnlockOSThread()
+	starter := proc.New()
+	defer starter.Close()
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = g.source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, w
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second
-	err := cmd.Run()
+	err := starter.Start(cmd, syscall.SIGTERM)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	switch {
 	case err == nil:
 		return out.Bytes(), nil

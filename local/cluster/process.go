@@ -7,11 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/elbridge/elbridge/local/proc"
 )
 
 const (
@@ -30,39 +31,29 @@ type process struct {
 	err      error         // why; read it after done
 }
 
-// startProcess starts a program. One goroutine owns it until it has ended, on a
-// thread of its own, because the kernel's "kill the child when the parent dies"
-// goes by the thread that has started it. onExit runs there, after done is closed.
-func startProcess(part Part, path string, args, env []string, log string, onExit func(*process)) (*process, error) {
+// startProcess starts a program. One goroutine owns it until it has ended; onExit
+// runs there, after done is closed.
+func startProcess(starter *proc.Starter, part Part, path string, args, env []string, log string, onExit func(*process)) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", part, err)
 	}
+	defer out.Close() // the child has its own
 	p := &process{part: part, log: log, done: make(chan struct{})}
 	if info, err := out.Stat(); err == nil {
 		p.logStart = info.Size()
 	}
-	p.cmd = exec.Command(path, args...)
+	p.cmd = exec.Command(path, args...) //nolint:noctx // a part outlives the call that starts it
 	p.cmd.Env = env
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	// A group of its own: Ctrl-C reaches the parent only, which ends things in order.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
+	if err := starter.Start(p.cmd, syscall.SIGKILL); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", part, err)
+	}
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		err := p.cmd.Start()
-		out.Close()
-		started <- err
-		if err != nil {
-			return
-		}
 		p.err = p.cmd.Wait()
 		close(p.done)
 		onExit(p)
 	}()
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("starting %s: %w", part, err)
-	}
 	return p, nil
 }
 

@@ -1,77 +1,27 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/elbridge/elbridge/local/proc"
 )
 
-// supervisorVariable makes the test binary a supervisor that starts a process,
-// prints its id and waits to be killed.
-const supervisorVariable = "TEST_SUPERVISOR_LOG"
-
-func TestMain(m *testing.M) {
-	if log := os.Getenv(supervisorVariable); log != "" {
-		p, err := startProcess("sleep", "/bin/sleep", []string{"600"}, nil, log, func(*process) {})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		fmt.Println(p.cmd.Process.Pid)
-		<-p.done
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
-func TestProcessesDieWithTheirSupervisor(t *testing.T) {
-	supervisor := exec.Command(os.Args[0])
-	supervisor.Env = append(os.Environ(), supervisorVariable+"="+filepath.Join(t.TempDir(), "log"))
-	out, err := supervisor.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := supervisor.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, readErr := bufio.NewReader(out).ReadString('\n')
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatalf("the supervisor says %q: %v", line, readErr)
-	}
-	if !runs(pid) {
-		t.Fatalf("process %d does not run", pid)
-	}
-	if err := supervisor.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = supervisor.Wait()
-	for deadline := time.Now().Add(30 * time.Second); runs(pid); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d outlives its supervisor", pid)
-		}
-	}
-}
-
-// runs is false for a process that has ended, whether or not anybody has asked
-// for its exit code.
-func runs(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
+func starter(t *testing.T) *proc.Starter {
+	s := proc.New()
+	t.Cleanup(s.Close)
+	return s
 }
 
 // shell starts a script and returns when it has written "up" to its log.
 func shell(t *testing.T, script string, exited func(*process)) *process {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
-	p, err := startProcess("shell", "/bin/sh", []string{"-c", script}, nil, log, exited)
+	p, err := startProcess(starter(t), "shell", "/bin/sh", []string{"-c", script}, nil, log, exited)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +70,7 @@ func TestFailureQuotesThisRunOnly(t *testing.T) {
 	if err := os.WriteFile(log, []byte("of an earlier run\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := startProcess("shell", "/bin/sh", []string{"-c", "seq 100; echo out of luck >&2; exit 3"}, nil, log, func(*process) {})
+	p, err := startProcess(starter(t), "shell", "/bin/sh", []string{"-c", "seq 100; echo out of luck >&2; exit 3"}, nil, log, func(*process) {})
 	if err != nil {
 		t.Fatal(err)
 	}

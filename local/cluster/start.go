@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/elbridge/elbridge/local/proc"
 )
 
 const (
@@ -30,6 +32,7 @@ type Cluster struct {
 	Kubeconfig string // path of the administrator's kubeconfig
 
 	config    Config
+	starter   *proc.Starter
 	authority *authority
 	ports     map[Part]*port
 	peerPort  *port // etcd's second one
@@ -58,6 +61,7 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 		Name:       config.Name,
 		Kubeconfig: filepath.Join(config.Dir, "kubeconfig"),
 		config:     config,
+		starter:    proc.New(),
 		ports:      map[Part]*port{},
 		running:    map[Part]*process{},
 		ended:      make(chan struct{}),
@@ -124,7 +128,7 @@ func (c *Cluster) StartPart(ctx context.Context, part Part) error {
 	p := c.running[part]
 	if p == nil || !p.alive() {
 		var err error
-		p, err = startProcess(part, c.config.Binaries[part], c.args(part), environment(), c.logPath(string(part)), c.exited)
+		p, err = startProcess(c.starter, part, c.config.Binaries[part], c.args(part), environment(), c.logPath(string(part)), c.exited)
 		if err != nil {
 			c.mu.Unlock()
 			return err
@@ -173,6 +177,7 @@ func (c *Cluster) Stop(ctx context.Context) {
 	clients.Wait()
 	c.StopPart(ctx, APIServer)
 	c.StopPart(ctx, Etcd)
+	c.starter.Close()
 	c.end(nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/elbridge/elbridge/local/proc"
 )
 
 const (
@@ -49,7 +51,7 @@ type emulated struct {
 // launcher starts instances of functions.
 type launcher struct {
 	cfg     Config
-	spawner *spawner
+	starter *proc.Starter
 	ports   *ports
 }
 
@@ -151,7 +153,8 @@ func (l *launcher) run(fn Function, id string, p *place) (*emulated, error) {
 	cmd.Dir = filepath.Dir(fn.Bootstrap)
 	cmd.Env = environment(l.cfg, fn, id, p.tmp)
 	cmd.Stdout, cmd.Stderr = stdout, p.log
-	err = l.spawner.start(cmd)
+	// If this process dies the emulator gets SIGTERM, and kills its function, frozen or not.
+	err = l.starter.Start(cmd, syscall.SIGTERM)
 	_ = stdout.Close() // ours; the child has its own
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("running %s: %w", l.cfg.RIE, err), output.Close())

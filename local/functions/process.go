@@ -2,67 +2,13 @@ package functions
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 )
-
-// A spawner starts child processes that end when this process ends, however it
-// ends. The kernel ties that promise to the thread that forked, so one thread
-// forks them all and lives until close.
-type spawner struct {
-	starts chan start
-	quit   chan struct{}
-	gone   chan struct{}
-}
-
-type start struct {
-	cmd *exec.Cmd
-	err chan error
-}
-
-func newSpawner() *spawner {
-	s := &spawner{starts: make(chan start), quit: make(chan struct{}), gone: make(chan struct{})}
-	go s.loop()
-	return s
-}
-
-func (s *spawner) loop() {
-	defer close(s.gone)
-	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
-	for {
-		select {
-		case st := <-s.starts:
-			st.err <- st.cmd.Start()
-		case <-s.quit:
-			return
-		}
-	}
-}
-
-// start starts cmd in a process group of its own. If this process dies the
-// child gets SIGTERM: the emulator then kills its function, frozen or not.
-func (s *spawner) start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	st := start{cmd: cmd, err: make(chan error, 1)}
-	select {
-	case s.starts <- st:
-		return <-st.err
-	case <-s.gone:
-		return errors.New("starting a process: the runner is closed")
-	}
-}
-
-func (s *spawner) close() {
-	close(s.quit)
-	<-s.gone
-}
 
 // A process is a row of the process table, told from a later one with the same
 // number by its start time.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/elbridge/elbridge/local/proc"
 )
 
 // What an invocation is refused for before it reaches a function.
@@ -43,9 +45,9 @@ type Result struct {
 // A Runner runs functions. Make one with New and end it with Close, which
 // leaves no process behind.
 type Runner struct {
-	cfg   Config
-	pools map[string]*pool
-	spawn *spawner
+	cfg     Config
+	pools   map[string]*pool
+	starter *proc.Starter // nil if the instances are no processes
 
 	ctx    context.Context // ends with Close: what runs for nobody in particular
 	cancel context.CancelFunc
@@ -61,14 +63,14 @@ type Runner struct {
 // needed. Errors name every fault of every function.
 func New(cfg Config, fns ...Function) (*Runner, error) {
 	cfg = cfg.withDefaults()
-	spawn := newSpawner()
-	l := &launcher{cfg: cfg, spawner: spawn, ports: newPorts()}
+	starter := proc.New()
+	l := &launcher{cfg: cfg, starter: starter, ports: newPorts()}
 	r, err := newRunner(cfg, l.launch, fns)
 	if err != nil {
-		spawn.close()
+		starter.Close()
 		return nil, err
 	}
-	r.spawn = spawn
+	r.starter = starter
 	return r, nil
 }
 
@@ -109,9 +111,8 @@ func (r *Runner) Close() {
 	for _, p := range r.pools {
 		p.endIdle(func(*member) bool { return true })
 	}
-	if r.spawn != nil {
-		r.spawn.close()
-		r.spawn = nil
+	if r.starter != nil {
+		r.starter.Close()
 	}
 }
 

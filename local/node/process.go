@@ -58,7 +58,7 @@ func (w *worker) startProcess(ctx context.Context, pod *v1.Pod, c *v1.Container,
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := w.host.agent.spawner.Start(ctx, cmd)
+	p, err := container.Start(w.host.agent.starter, cmd, w.host.agent.now)
 	if err != nil {
 		return nil, "", err
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/elbridge/elbridge/local/node/internal/address"
-	"github.com/elbridge/elbridge/local/node/internal/container"
 	"github.com/elbridge/elbridge/local/node/internal/proxy"
+	"github.com/elbridge/elbridge/local/proc"
 )
 
 // agent is all nodes together with what they share.
@@ -24,7 +24,7 @@ type agent struct {
 	hosts     []*host
 	addresses *address.Pool
 	wishes    *wishes
-	spawner   *container.Spawner
+	starter   *proc.Starter
 	proxy     *proxy.Proxy
 	places    chan struct{} // one token for each status write under way
 	now       func() time.Time
@@ -55,18 +55,18 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer ln.Close()
 
-	spawnCtx, stopSpawner := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopSpawner() // last: processes die with it
+	starter := proc.New()
+	defer starter.Close() // last: pods are ended by then
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a := &agent{
 		cfg: cfg, ctx: ctx, now: time.Now,
 		addresses: address.NewPool(cfg.AddressCooldown, time.Now),
 		wishes:    &wishes{},
+		starter:   starter,
 		proxy:     proxy.New(cfg.Log),
 		places:    make(chan struct{}, cfg.StatusWriters),
 	}
-	a.spawner = container.NewSpawner(spawnCtx, a.now)
 	if err := a.addHosts(shared); err != nil {
 		return err
 	}

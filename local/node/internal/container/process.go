@@ -1,46 +1,18 @@
 package container
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/elbridge/elbridge/local/proc"
 )
-
-// Spawner starts processes that die with it. Linux ties that promise to the
-// thread that forked, so one locked thread starts them all.
-type Spawner struct {
-	requests chan func()
-	now      func() time.Time
-	done     chan struct{}
-}
-
-// NewSpawner returns a spawner that lives until ctx ends.
-func NewSpawner(ctx context.Context, now func() time.Time) *Spawner {
-	s := &Spawner{requests: make(chan func()), now: now, done: make(chan struct{})}
-	go s.run(ctx)
-	return s
-}
-
-func (s *Spawner) run(ctx context.Context) {
-	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
-	defer close(s.done)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case start := <-s.requests:
-			start()
-		}
-	}
-}
 
 // Command is a process to be.
 type Command struct {
@@ -61,30 +33,20 @@ type Process struct {
 	over   bool  // ended: its id may soon be another's
 }
 
-// Start starts a command in a process group of its own.
-func (s *Spawner) Start(ctx context.Context, c Command) (*Process, error) {
+// Start starts a command; now tells when it ends.
+func Start(starter *proc.Starter, c Command, now func() time.Time) (*Process, error) {
 	log, err := os.OpenFile(c.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()                                                         // the child has its own
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Path, c.Args...) // ended by its methods only
+	defer log.Close()                      // the child has its own
+	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // ended by its methods only
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-
-	started := make(chan error, 1)
-	select {
-	case s.requests <- func() { started <- cmd.Start() }:
-	case <-s.done:
-		return nil, fmt.Errorf("starting %s: the agent is stopping", c.Path)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if err := <-started; err != nil {
+	if err := starter.Start(cmd, syscall.SIGKILL); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
 	}
 	p := &Process{ending: newEnding(), cmd: cmd}
-	go p.wait(s.now)
+	go p.wait(now)
 	return p, nil
 }
 

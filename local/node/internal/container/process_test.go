@@ -1,11 +1,8 @@
 package container_test
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -15,20 +12,18 @@ import (
 	"time"
 
 	"github.com/elbridge/elbridge/local/node/internal/container"
+	"github.com/elbridge/elbridge/local/proc"
 )
 
 // roleVariable makes the test binary play a part.
 const roleVariable = "ELBRIDGE_CONTAINER_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	switch role := os.Getenv(roleVariable); role {
-	case "":
-		os.Exit(m.Run())
-	case "parent":
-		parent()
-	default:
+	if role := os.Getenv(roleVariable); role != "" {
 		child(role)
+		return
 	}
+	os.Exit(m.Run())
 }
 
 // child says that it is there, then does as told: "exit 3", "wait", "deaf".
@@ -48,18 +43,6 @@ func child(role string) {
 	fmt.Println("asked")
 }
 
-// parent spawns a child and waits to be killed.
-func parent() {
-	s := container.NewSpawner(context.Background(), time.Now)
-	p, err := s.Start(context.Background(), command(os.Getenv("LOG"), "deaf"))
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	fmt.Println(p.PID())
-	select {}
-}
-
 func command(log, role string) container.Command {
 	self, _ := os.Executable() // never fails on Linux
 	return container.Command{Path: self, Env: []string{roleVariable + "=" + role}, Log: log}
@@ -67,9 +50,10 @@ func command(log, role string) container.Command {
 
 func spawn(t *testing.T, role string) (*container.Process, string) {
 	t.Helper()
-	s := container.NewSpawner(t.Context(), time.Now)
+	starter := proc.New()
+	t.Cleanup(starter.Close)
 	log := filepath.Join(t.TempDir(), "log")
-	p, err := s.Start(t.Context(), command(log, role))
+	p, err := container.Start(starter, command(log, role), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,66 +105,14 @@ func TestProcessEnds(t *testing.T) {
 }
 
 func TestStartRefusesWhatIsNotThere(t *testing.T) {
-	s := container.NewSpawner(t.Context(), time.Now)
-	if _, err := s.Start(t.Context(), container.Command{Path: "/none", Log: filepath.Join(t.TempDir(), "log")}); err == nil {
+	starter := proc.New()
+	defer starter.Close()
+	c := container.Command{Path: "/none", Log: filepath.Join(t.TempDir(), "log")}
+	if _, err := container.Start(starter, c, time.Now); err == nil {
 		t.Error("a missing binary was started")
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	s = container.NewSpawner(ctx, time.Now)
-	cancel()
-	for deadline := time.Now().Add(bound); ; {
-		p, err := s.Start(t.Context(), command(filepath.Join(t.TempDir(), "log"), "wait"))
-		if err != nil {
-			break
-		}
-		p.Kill()
-		if time.Now().After(deadline) {
-			t.Fatal("a spawner that has ended starts processes")
-		}
+	c.Log = filepath.Join(t.TempDir(), "none", "log")
+	if _, err := container.Start(starter, c, time.Now); err == nil {
+		t.Error("started without a log")
 	}
-}
-
-func TestProcessesDieWithTheAgent(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent := exec.Command(self)
-	agent.Env = []string{roleVariable + "=parent", "LOG=" + log}
-	out, err := agent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := agent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = agent.Process.Kill(); _ = agent.Wait() }()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	awaitLog(t, log, "ready")
-	if err := agent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(bound); alive(pid); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d outlives its agent", pid)
-		}
-	}
-}
-
-// alive says whether a process runs; one that nobody has waited for does not.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z")
 }
