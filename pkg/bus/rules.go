@@ -106,8 +106,7 @@ func (r *Rules) Tags(ctx context.Context, arn string) (map[string]string, error)
 
 // notFound adds ErrNotFound to the SDK's own error of that meaning.
 func notFound(err error) error {
-	var gone *types.ResourceNotFoundException
-	if errors.As(err, &gone) {
+	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
 		return fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
 	return err

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	tokenPrefix = "k8s-aws-v1."
+	tokenPrefix = "k8s-aws-v1." //nolint:gosec // what every token begins with
 	// clusterHeader binds a token to one cluster: it is signed.
 	clusterHeader = "x-k8s-aws-id"
 	// presignExpires is what aws-iam-authenticator's own client sends; a token

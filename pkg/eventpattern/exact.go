@@ -31,12 +31,7 @@ func (t *exactStrings) passes(f *field) bool {
 		_, ok := t.index[f.text]
 		return ok
 	}
-	for _, v := range t.values {
-		if v == f.text {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.values, f.text)
 }
 
 // exactLiteral is true, false or null.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,10 +134,8 @@ func (e *env) url(name string) string {
 
 func (e *env) oneOf(name string, values ...string) string {
 	v := e.optional(name, values[0])
-	for _, known := range values {
-		if v == known {
-			return v
-		}
+	if slices.Contains(values, v) {
+		return v
 	}
 	e.fault(name, fmt.Sprintf("%q: want %s", v, strings.Join(values, " or ")))
 	return values[0]

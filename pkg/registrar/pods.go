@@ -99,7 +99,7 @@ func (r *Registrar) list(ctx context.Context, w *groupWork, hs []*hint) {
 			g.Go(func() error {
 				pods, err := r.Clusters[src.cluster].Pods(ctx, ns, labels)
 				if err != nil {
-					return nil //nolint:nilerr // the GETs that follow say what is wrong, hint by hint
+					return nil // the GETs that follow say what is wrong, hint by hint
 				}
 				mu.Lock()
 				defer mu.Unlock()

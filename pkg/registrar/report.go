@@ -50,7 +50,7 @@ func (r *Registrar) report(ctx context.Context, w *groupWork, hs []*hint, rec re
 		Counts: counts(rec.current), At: now.UTC(),
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(rec.failed), claim.Compare) {
-		r.Log.WarnContext(ctx, rec.operation+" failed", "target_group", w.g.ARN, "target", k.String(), "err", rec.failed[k])
+		r.Log.WarnContext(ctx, "a change failed", "operation", rec.operation, "target_group", w.g.ARN, "target", k.String(), "err", rec.failed[k])
 		ev.Failed = append(ev.Failed, targetevent.Failure{Key: targetevent.Key{ID: k.ID, Port: k.Port}, Operation: rec.operation, Error: rec.failed[k].Error()})
 	}
 	w.outbox = r.entry(w.outbox, targetevent.DetailTypeTargetsChanged, w.g.ARN, ev)

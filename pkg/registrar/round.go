@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/binding"
@@ -162,12 +163,7 @@ func (r *Registrar) blame(hs []*hint, g claim.Group, failed map[claim.Key]error)
 }
 
 func (h *hint) touches(id string, f claim.Family) bool {
-	for _, own := range h.ids(f) {
-		if own == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(h.ids(f), id)
 }
 
 // byMode parts changes into those to be made and those only to be told of (I19).

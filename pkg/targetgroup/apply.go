@@ -78,7 +78,7 @@ func (c *Client) register(ctx context.Context, g claim.Group, ks []claim.Key, zo
 		first, second = second, first
 	}
 	err = send(first)
-	if err == nil || (first == "" && !wantsZone(err)) || (first != "" && class(err) != ErrInvalidTarget) {
+	if err == nil || (first == "" && !wantsZone(err)) || (first != "" && !errors.Is(class(err), ErrInvalidTarget)) {
 		return calls, classify("registering", err)
 	}
 	if again := send(second); again == nil {

@@ -60,14 +60,12 @@ func classify(doing string, err error) error {
 }
 
 func class(err error) error {
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		if c, known := classes[api.ErrorCode()]; known {
 			return c
 		}
 	}
-	var perTarget *types.TooManyRegistrationsForTargetIdException
-	if errors.As(err, &perTarget) {
+	if _, perTarget := errors.AsType[*types.TooManyRegistrationsForTargetIdException](err); perTarget {
 		return ErrInvalidTarget
 	}
 	return ErrUnavailable

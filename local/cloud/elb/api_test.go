@@ -55,8 +55,7 @@ func TestGroupsOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.DescribeTargetGroups(t.Context(), &elbv2.DescribeTargetGroupsInput{TargetGroupArns: []string{arn}})
-	var gone *types.TargetGroupNotFoundException
-	if !errors.As(err, &gone) {
+	if _, gone := errors.AsType[*types.TargetGroupNotFoundException](err); !gone {
 		t.Errorf("after deleting: %v, want TargetGroupNotFoundException", err)
 	}
 }
@@ -124,8 +123,7 @@ func TestErrorsAreThoseOfTheSDK(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := s.DescribeTargetHealth(t.Context(), &elbv2.DescribeTargetHealthInput{TargetGroupArn: &g})
-		var unavailable *types.HealthUnavailableException
-		if !errors.As(err, &unavailable) {
+		if _, unavailable := errors.AsType[*types.HealthUnavailableException](err); !unavailable {
 			t.Errorf("got %v, want HealthUnavailableException", err)
 		}
 	})

@@ -224,8 +224,7 @@ func pod(t *testing.T, address string, handler http.Handler) *http.Server {
 
 // code is the code of an API error.
 func code(err error) string {
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
 	}
 	return fmt.Sprint(err)

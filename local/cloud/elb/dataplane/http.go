@@ -98,7 +98,7 @@ func (s *httpServer) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.flows.end(f)
-	stop := context.AfterFunc(s.plane.ctx, func() { cancel(errCut) })
+	stop := context.AfterFunc(s.plane.ctx, func() { cancel(errCut) }) //nolint:contextcheck // the plane's end cuts every request
 	defer stop()
 	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, flightKey{}, m)))
 }

@@ -86,7 +86,7 @@ func (s *Store) probe(t *target) Probe {
 	c := t.group.Check
 	port := t.Port
 	if c.Port != TrafficPort {
-		n, _ := strconv.Atoi(c.Port) // checked when it was set
+		n, _ := strconv.ParseUint(c.Port, 10, 16) // checked when it was set
 		port = int32(n)
 	}
 	return Probe{

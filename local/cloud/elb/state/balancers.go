@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -164,7 +165,7 @@ func (s *Store) DeleteBalancer(sc core.Scope, arn string, now time.Time) (gone B
 	b := a.balancers[arn]
 	if b == nil {
 		_, err := a.balancer(arn) // the ARN may be none at all
-		if e, is := err.(*core.Error); is && e.Code == "LoadBalancerNotFound" {
+		if e, is := errors.AsType[*core.Error](err); is && e.Code == "LoadBalancerNotFound" {
 			return Balancer{}, false, nil
 		}
 		return Balancer{}, false, err

@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -226,7 +227,7 @@ func (g *group) view() Group {
 
 // notFound replaces the words of a lookup that failed for that reason.
 func notFound(err error, code, message string) error {
-	if e, ok := err.(*core.Error); ok && e.Code == code {
+	if e, ok := errors.AsType[*core.Error](err); ok && e.Code == code {
 		return core.Errorf(code, "%s", message)
 	}
 	return err

@@ -205,8 +205,7 @@ func (w *world) all() string {
 }
 
 func code(err error) string {
-	var e *core.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*core.Error](err); ok {
 		return e.Code
 	}
 	return fmt.Sprint(err)
