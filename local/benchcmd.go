@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,12 +53,12 @@ func onStack(ctx context.Context, tell *narrator, bootstrap string, do func(*sta
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(dir)
 	s, err := stack.Start(ctx, stack.Config{Dir: dir, Binaries: binaries(), Bootstrap: bootstrap, Say: tell.say, Progress: os.Stderr,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, true)
+		Log: slog.New(slog.DiscardHandler)}, true)
 	if err != nil {
 		return err
 	}
-	defer s.Stop()
+	defer s.Stop() //nolint:contextcheck // also when ctx has ended
 	return do(s)
 }

@@ -58,7 +58,7 @@ func runStack(ctx context.Context, out io.Writer, state string) error {
 	if err != nil {
 		return err
 	}
-	defer logs.Close() //nolint:errcheck // a log
+	defer logs.Close()
 	s, err := stack.Start(ctx, stack.Config{
 		Dir: filepath.Join(dir, "data"), Clean: true, Binaries: binaries(), CloudPort: freePort(defaultCloudPort), Say: tell.say, Progress: out,
 		OnTarget: tell.target, OnLine: tell.line, Log: slog.New(slog.NewTextHandler(logs, nil)),
@@ -66,7 +66,7 @@ func runStack(ctx context.Context, out io.Writer, state string) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
+	defer func() { //nolint:contextcheck // also when ctx has ended
 		tell.say("stopping")
 		s.Stop()
 		tell.say("nothing is left running")

@@ -70,20 +70,23 @@ func up(ctx context.Context, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer logs.Close() //nolint:errcheck // the child has its own
+	defer logs.Close() // the child has its own
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	child := exec.Command(self, "run", "--state", path) //nolint:gosec // this very program
+	child := exec.Command(self, "run", "--state", path) //nolint:noctx // this very program; it lives on
 	child.Stdout, child.Stderr = logs, logs
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := child.Start(); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintf(progress, "starting in the background; progress is in %s\n", logPath)
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }() // ends with the child or with this program
+	ended := make(chan struct{})
+	go func() { // ends with the child or with this program
+		_ = child.Wait() // its log says why
+		close(ended)
+	}()
 	ctx, cancel := context.WithTimeout(ctx, upTimeout)
 	defer cancel()
 	tick := time.NewTicker(statePoll)

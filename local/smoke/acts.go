@@ -184,7 +184,7 @@ func (r *Runner) answeredBy(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close()
 	var a struct{ Pod string }
 	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	if err != nil {

@@ -72,8 +72,8 @@ func (r *Runner) withOther(ctx context.Context, delay time.Duration, allow bool,
 		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
 			"response": map[string]any{"uid": review.Request.UID, "allowed": allow}})
 	})}
-	go server.Serve(l)   //nolint:errcheck // it ends with Close
-	defer server.Close() //nolint:errcheck // nothing to do about it
+	go server.Serve(l) //nolint:errcheck // it ends with Close
+	defer server.Close()
 	manifest := []byte(fmt.Sprintf(otherWebhook, "https://"+l.Addr().String(), base64.StdEncoding.EncodeToString(cert)))
 	if err := r.S.Admin.Apply(ctx, manifest); err != nil {
 		return err

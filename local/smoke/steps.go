@@ -170,8 +170,11 @@ func evictRefused(ctx context.Context, r *Runner) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.evict(ctx, p.Name); !apierrors.IsTooManyRequests(err) {
-		return "", fmt.Errorf("eviction answered %v, want it refused", err)
+	switch err := r.evict(ctx, p.Name); {
+	case err == nil:
+		return "", errors.New("the eviction was granted, want it refused")
+	case !apierrors.IsTooManyRequests(err):
+		return "", fmt.Errorf("an eviction that is to be refused: %w", err)
 	}
 	key := p.Status.PodIP + ":8080"
 	err = r.stays(ctx, quietFor, r.web, "an eviction that was refused changes nothing", func(t map[string]string) bool { return t[key] == "healthy" })

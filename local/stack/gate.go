@@ -65,16 +65,17 @@ func (g *Gate) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g.wg.Go(func() { g.pass(c) })
+		g.wg.Go(func() { g.pass(ctx, c) })
 	}
 }
 
-func (g *Gate) pass(in net.Conn) {
+func (g *Gate) pass(ctx context.Context, in net.Conn) {
 	if !g.track(in) {
 		return
 	}
 	defer g.drop(in)
-	out, err := net.Dial("tcp", g.to)
+	var d net.Dialer
+	out, err := d.DialContext(ctx, "tcp", g.to)
 	if err != nil || !g.track(out) {
 		return
 	}

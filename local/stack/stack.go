@@ -61,7 +61,7 @@ func Start(ctx context.Context, cfg Config, wait bool) (_ *Stack, err error) {
 		return nil, err
 	}
 	s := &Stack{Config: cfg, unlock: unlock, failed: make(chan error, 8), Held: NewTargets()}
-	defer func() {
+	defer func() { //nolint:contextcheck // also when ctx has ended
 		if err != nil {
 			s.Stop()
 		}
@@ -156,7 +156,7 @@ func (s *Stack) startCloud(ctx, run context.Context, rie string) error {
 	if err != nil {
 		return err
 	}
-	lb, err := elb.New(elb.Config{CheckSpeedup: s.Config.CheckSpeedup, OnChange: s.onTarget, Log: s.Config.Log})
+	lb, err := elb.New(elb.Config{CheckSpeedup: s.Config.CheckSpeedup, OnChange: s.onTarget, Log: s.Config.Log}) //nolint:contextcheck // it ends with Close
 	if err != nil {
 		return err
 	}

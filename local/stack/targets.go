@@ -43,7 +43,7 @@ func (t *Targets) On(c elb.Change) {
 	if c.To.State == "" {
 		delete(g, key)
 	} else {
-		g[key] = string(c.To.State)
+		g[key] = c.To.State
 	}
 	close(t.changed)
 	t.changed = make(chan struct{})
