@@ -14,7 +14,7 @@ func TestGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer echo.Close() //nolint:errcheck // a test's listener
+	defer echo.Close()
 	go func() {
 		for {
 			c, err := echo.Accept()

@@ -2,6 +2,7 @@ package eventpattern
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/elbridge/elbridge/pkg/internal/nearest"
@@ -13,14 +14,7 @@ var operators = []string{
 	"numeric", "cidr", "exists", "exactly",
 }
 
-func isOperator(name string) bool {
-	for _, o := range operators {
-		if o == name {
-			return true
-		}
-	}
-	return false
-}
+func isOperator(name string) bool { return slices.Contains(operators, name) }
 
 // unknown is the error for a name that is none of the known ones.
 func (p *parser) unknown(what, name string, known []string) error {
