@@ -22,8 +22,9 @@ type API interface {
 // Client reads and changes target groups of one account, role and region. It is
 // safe for concurrent use.
 type Client struct {
-	api   API
-	zones zoneMemory
+	api      API
+	zones    zoneMemory
+	suspects suspects
 }
 
 // New returns a client over api.

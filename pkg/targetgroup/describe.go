@@ -76,6 +76,9 @@ func (c *Client) byTags(ctx context.Context, want map[string]string) (string, er
 	var found []string
 	for chunk := range slices.Chunk(arns, tagsPageSize) {
 		tags, err := c.tags(ctx, chunk)
+		if errors.Is(err, ErrNotFound) { // of another group, deleted since the list was read
+			return "", fmt.Errorf("%w: a target group went while tags were read", ErrUnavailable)
+		}
 		if err != nil {
 			return "", err
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 )
 
@@ -27,26 +27,25 @@ var (
 )
 
 // classes maps error codes to classes. Codes and meanings: the ELBv2 API's
-// common and modelled errors.
+// common and modelled errors. Throttling has many names, which the SDK knows.
 var classes = map[string]error{
 	"TargetGroupNotFound":             ErrNotFound,
-	"TargetGroupNotFoundException":    ErrNotFound,
 	"InvalidTarget":                   ErrInvalidTarget,
-	"InvalidTargetException":          ErrInvalidTarget,
 	"ValidationError":                 ErrInvalidTarget,
 	"TooManyRegistrationsForTargetId": ErrInvalidTarget,
 	"TooManyTargets":                  ErrQuota,
-	"TooManyTargetsException":         ErrQuota,
-	"Throttling":                      ErrThrottled,
-	"ThrottlingException":             ErrThrottled,
-	"RequestLimitExceeded":            ErrThrottled,
-	"TooManyRequestsException":        ErrThrottled,
 	"AccessDenied":                    ErrDenied,
 	"AccessDeniedException":           ErrDenied,
 	"UnauthorizedOperation":           ErrDenied,
 	"InvalidClientTokenId":            ErrDenied,
 	"SignatureDoesNotMatch":           ErrDenied,
 	"ExpiredToken":                    ErrDenied,
+	"ExpiredTokenException":           ErrDenied,
+	"UnrecognizedClientException":     ErrDenied,
+	"MissingAuthenticationToken":      ErrDenied,
+	"IncompleteSignature":             ErrDenied,
+	"NotAuthorized":                   ErrDenied,
+	"AuthFailure":                     ErrDenied,
 	"HealthUnavailable":               ErrUnavailable,
 }
 
@@ -60,13 +59,15 @@ func classify(doing string, err error) error {
 }
 
 func class(err error) error {
-	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		if c, known := classes[api.ErrorCode()]; known {
-			return c
-		}
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return ErrUnavailable
 	}
-	if _, perTarget := errors.AsType[*types.TooManyRegistrationsForTargetIdException](err); perTarget {
-		return ErrInvalidTarget
+	if _, throttled := retry.DefaultThrottleErrorCodes[api.ErrorCode()]; throttled {
+		return ErrThrottled
+	}
+	if c, known := classes[api.ErrorCode()]; known {
+		return c
 	}
 	return ErrUnavailable
 }
@@ -76,10 +77,22 @@ func class(err error) error {
 // "You must specify an Availability Zone", "You must specify a valid Availability
 // Zone or select 'all'", "The Availability Zone is required for IP address".
 func wantsZone(err error) bool {
+	text := zoneRefusal(err)
+	return strings.Contains(text, "must specify") || strings.Contains(text, "is required")
+}
+
+// aboutZone reports whether err is about the zone, be it one that is missing or
+// one that an address inside the VPC can't have.
+func aboutZone(err error) bool { return zoneRefusal(err) != "" }
+
+// zoneRefusal is the text, in lower case, of a refusal that names zones.
+func zoneRefusal(err error) string {
 	var api smithy.APIError
 	if !errors.As(err, &api) || api.ErrorCode() != "ValidationError" {
-		return false
+		return ""
 	}
-	text := strings.ToLower(api.ErrorMessage())
-	return strings.Contains(text, "availability zone") && (strings.Contains(text, "must specify") || strings.Contains(text, "is required"))
+	if text := strings.ToLower(api.ErrorMessage()); strings.Contains(text, "availability zone") {
+		return text
+	}
+	return ""
 }
