@@ -113,7 +113,8 @@ func (h *handler) handle(r review, at time.Time) (operation, result string) {
 	}
 	operation = string(c.Operation)
 	switch {
-	case r.namespace == "" || r.name == "":
+	// A review of one pod of a deletecollection names no pod: the old object does.
+	case r.namespace == "" || r.name == "" && c.Operation == podevent.Evict:
 		return operation, resultForeign
 	case r.dryRun || r.options.dryRun || r.object.options.dryRun:
 		return operation, resultDryRun

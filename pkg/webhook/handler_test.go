@@ -32,6 +32,7 @@ func TestHandler(t *testing.T) {
 		"delete":               {webhooktest.Review{Operation: "DELETE pods", Old: ready, Grace: &thirty}, "Terminating", `operation="Delete",result="event"`},
 		"delete, default":      {webhooktest.Review{Operation: "DELETE pods", Old: ready}, "Terminating", `operation="Delete",result="event"`},
 		"force delete":         {webhooktest.Review{Operation: "DELETE pods", Old: ready, Grace: &zero}, "Deleted", `operation="Delete",result="event"`},
+		"one of a collection":  {webhooktest.Review{Operation: "DELETE pods", Old: ready, Collection: true}, "Terminating", `operation="Delete",result="event"`},
 		"delete without IP":    {webhooktest.Review{Operation: "DELETE pods", Old: bare}, "", `operation="Delete",result="none"`},
 		"relabelled":           {webhooktest.Review{Operation: "UPDATE pods", Old: withIP, New: other}, "Relabelled Relabelled", `operation="Update",result="event"`},
 		"allowed annotation":   {webhooktest.Review{Operation: "UPDATE pods", Old: withIP, New: allowed}, "Relabelled Relabelled", `operation="Update",result="event"`},

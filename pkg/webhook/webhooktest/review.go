@@ -140,6 +140,7 @@ type Review struct {
 	Operation   string // "UPDATE pods/status", "DELETE pods", "CREATE pods/eviction", …
 	Old, New    *Pod
 	Grace       *int64 // of a DELETE
+	Collection  bool   // a DELETE of one pod of a deletecollection
 	DryRun      bool
 	EvictDryRun bool   // in an Eviction's own deleteOptions
 	EvictUID    string // its precondition
@@ -168,6 +169,9 @@ func (r Review) JSON() []byte {
 	}
 	about.defaults()
 	request["namespace"], request["name"] = about.Namespace, about.Name
+	if r.Collection {
+		delete(request, "name")
+	}
 	if r.Old != nil {
 		request["oldObject"] = r.Old.JSON()
 	}
