@@ -3,6 +3,7 @@ package eventpattern
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // SyntaxError says why a pattern was refused: where, which operator, and what
@@ -33,5 +34,12 @@ func clip(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	return s[:most/2] + "…" + s[len(s)-most/2:]
+	head, tail := most/2, len(s)-most/2
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return s[:head] + "…" + s[tail:]
 }

@@ -49,6 +49,8 @@ type element struct {
 	array  int32 // number of the array in the event
 	parent int32 // the element that the array lies in, or none
 	depth  int32 // how many elements it lies in
+	index  int32 // its place in the array
+	step   int32 // the key that the outermost of directly nested arrays stands under
 }
 
 // ParseEvent reads an event once, for any number of patterns. A key that occurs
@@ -177,8 +179,8 @@ func (f *flattener) array(at place) error {
 	}
 	array := f.arrays
 	f.arrays++
-	for first := true; ; first = false {
-		more, err := f.element(first)
+	for i := int32(0); ; i++ {
+		more, err := f.element(i == 0)
 		if err != nil {
 			return err
 		}
@@ -192,7 +194,7 @@ func (f *flattener) array(at place) error {
 			return err
 		}
 		if k == kindObject || k == kindArray {
-			inner.element = f.newElement(array, at.element)
+			inner.element = f.event.newElement(array, i, at)
 		}
 		if err := f.value(inner); err != nil {
 			return err
@@ -200,11 +202,12 @@ func (f *flattener) array(at place) error {
 	}
 }
 
-func (f *flattener) newElement(array, parent int32) int32 {
-	e := element{array: array, parent: parent}
-	if parent != none {
-		e.depth = f.event.elements[parent].depth + 1
+// newElement adds the element of an index in an array that stands at a place.
+func (e *Event) newElement(array, index int32, at place) int32 {
+	x := element{array: array, parent: at.element, index: index, step: at.step}
+	if at.element != none {
+		x.depth = e.elements[at.element].depth + 1
 	}
-	f.event.elements = append(f.event.elements, e)
-	return int32(len(f.event.elements) - 1)
+	e.elements = append(e.elements, x)
+	return int32(len(e.elements) - 1)
 }

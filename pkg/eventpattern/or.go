@@ -1,8 +1,18 @@
 package eventpattern
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 const orKey = "$or"
+
+// A choice is which of the objects of a $or a branch takes.
+type choice struct {
+	before *choice // that of the $or before or around it
+	path   string  // of the $or
+	index  int
+}
 
 // isReservedInOr reports whether a key inside $or would be taken for an operator,
 // one of today or one that the service keeps for later.
@@ -38,7 +48,7 @@ func (p *parser) or(drafts []draft) ([]draft, error) {
 		if !more {
 			break
 		}
-		branch, err := p.orBranch(drafts)
+		branch, err := p.orBranch(drafts, n)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +64,8 @@ func (p *parser) or(drafts []draft) ([]draft, error) {
 	return all, nil
 }
 
-func (p *parser) orBranch(drafts []draft) ([]draft, error) {
+// orBranch reads the object of that index.
+func (p *parser) orBranch(drafts []draft, index int) ([]draft, error) {
 	k, err := p.peek()
 	if err != nil {
 		return nil, err
@@ -63,8 +74,9 @@ func (p *parser) orBranch(drafts []draft) ([]draft, error) {
 		return nil, p.fail("%s where an object of fields belongs", k)
 	}
 	branch := make([]draft, len(drafts))
+	path := strings.Join(append(slices.Clone(p.keys), orKey), ".")
 	for i, d := range drafts {
-		branch[i] = slices.Clone(d)
+		branch[i] = draft{slices.Clone(d.conditions), &choice{d.choice, path, index}}
 	}
 	p.operator = ""
 	branch, err = p.object(branch, true)

@@ -20,9 +20,12 @@ type parser struct {
 	stars     int            // * in wildcard values so far
 }
 
-// draft is a branch while it is read: a condition or nil for each of parser.paths.
-// Within a branch the condition that is written last wins.
-type draft []*condition
+// draft is a branch while it is read. Within a branch the condition that is
+// written last wins.
+type draft struct {
+	conditions []*condition // one, or nil, for each of parser.paths
+	choice     *choice
+}
 
 func (p *parser) parse() ([]branch, error) {
 	p.pathIndex = map[string]int{}
@@ -47,7 +50,7 @@ func (p *parser) document() ([]draft, error) {
 	if k != kindObject {
 		return nil, p.fail("%s where the pattern's object belongs, as in {\"source\":[\"elbridge\"]}", k)
 	}
-	return p.object(nil, false)
+	return p.object([]draft{{}}, false)
 }
 
 // syntaxError adds to an error where in the pattern the parser was.
@@ -128,15 +131,12 @@ func (p *parser) set(drafts []draft, c *condition) []draft {
 		p.paths = append(p.paths, c.path)
 		p.pathIndex[c.path] = i
 	}
-	if len(drafts) == 0 {
-		drafts = []draft{nil}
-	}
-	for j, d := range drafts {
-		for len(d) <= i {
-			d = append(d, nil)
+	for j := range drafts {
+		d := &drafts[j]
+		for len(d.conditions) <= i {
+			d.conditions = append(d.conditions, nil)
 		}
-		d[i] = c
-		drafts[j] = d
+		d.conditions[i] = c
 	}
 	return drafts
 }
@@ -146,7 +146,7 @@ func (p *parser) condition() (*condition, error) {
 	start := p.i
 	p.i++ // the bracket
 	path := strings.Join(p.keys, ".")
-	c := &condition{path: path, hash: hashPath(path)}
+	c := &condition{path: path, hash: hashPath(path), offset: start}
 	var plain exactStrings
 	for first := true; ; first = false {
 		more, err := p.element(first)
@@ -200,9 +200,10 @@ func (p *parser) finish(drafts []draft) []branch {
 	slices.SortFunc(order, func(a, b int) int { return comparePaths(p.paths[a], p.paths[b]) })
 	branches := make([]branch, len(drafts))
 	for i, d := range drafts {
+		branches[i].choice = d.choice
 		for _, j := range order {
-			if j < len(d) && d[j] != nil {
-				branches[i].conditions = append(branches[i].conditions, d[j])
+			if j < len(d.conditions) && d.conditions[j] != nil {
+				branches[i].conditions = append(branches[i].conditions, d.conditions[j])
 			}
 		}
 	}

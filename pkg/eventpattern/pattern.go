@@ -31,6 +31,7 @@ type Pattern struct {
 // branch. Without $or there is one.
 type branch struct {
 	conditions []*condition // ordered by path, see comparePaths
+	choice     *choice      // the last $or on the way to it
 	numbers    []int32      // in a set: the number of each condition
 }
 
@@ -39,6 +40,7 @@ type branch struct {
 type condition struct {
 	path   string // keys joined with dots
 	source string // the array as the pattern spells it
+	offset int    // where in the pattern it stands
 	hash   uint64 // hashPath(path)
 	tests  []test
 	absent bool // {"exists": false} is among the alternatives

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -99,10 +100,14 @@ func (v *vector) check(t *testing.T) (differs bool) {
 	if set, err := eventpattern.NewSet([]*eventpattern.Pattern{p}).Match(v.Event); (len(set) == 1) != got || err != nil {
 		t.Errorf("%s: the set says %v, %v, the pattern %v", v.ID, set, err, got)
 	}
+	if x := p.Explain(e); x.Match != got {
+		t.Errorf("%s: Explain says %s, Matches %v", v.ID, x, got)
+	}
 	return got != v.Match
 }
 
-// checkError: the error says where, and something to act on.
+// checkError: the error says where, and something to act on. Only a fault outside
+// of every field has no path.
 func (v *vector) checkError(t *testing.T, err error) {
 	t.Helper()
 	var syntax *eventpattern.SyntaxError
@@ -112,6 +117,13 @@ func (v *vector) checkError(t *testing.T, err error) {
 	}
 	if syntax.Reason == "" || syntax.Offset < 0 || syntax.Offset > len(v.pattern()) {
 		t.Errorf("%s: error %#v has no reason or no place", v.ID, syntax)
+	}
+	text := v.pattern()[:min(syntax.Offset, len(v.pattern()))]
+	if inField := bytes.IndexByte(text, ':') >= 0 && json.Valid(v.pattern()); inField && syntax.Path == "" && syntax.Operator != "$or" {
+		t.Errorf("%s: Parse(%s): %v: no path", v.ID, v.pattern(), err)
+	}
+	if !strings.HasSuffix(err.Error(), fmt.Sprintf(" (at byte %d)", syntax.Offset)) || !strings.Contains(err.Error(), syntax.Path) && len(syntax.Path) < 100 {
+		t.Errorf("%s: error %q does not say where", v.ID, err)
 	}
 }
 
