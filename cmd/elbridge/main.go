@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -18,8 +19,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := root().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "elbridge:", err)
-		os.Exit(1) //nolint:gocritic // the process is over, and its signals with it
+		code := exitError{code: 1}
+		if !errors.As(err, &code) {
+			fmt.Fprintln(os.Stderr, "elbridge:", err)
+		}
+		os.Exit(code.code) //nolint:gocritic // the process is over, and its signals with it
 	}
 }
 
@@ -27,8 +31,9 @@ func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "elbridge", Short: "Operate elbridge: target groups in step with pods", Version: version,
 		SilenceUsage: true, SilenceErrors: true,
-		Long: "Operate elbridge: target groups in step with pods.\n\nAWS is reached as the AWS CLI does it: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL and the rest.\nExit codes: 0 done, 1 an error, which is told on stderr.",
+		Long: "Operate elbridge: target groups in step with pods.\n\nAWS is reached as the AWS CLI does it: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL and the rest.\nExit codes: 0 done, 1 an error, which is told on stderr; commands that have others say so.",
 	}
 	cmd.AddCommand(adoptCommand())
+	cmd.AddCommand(patternCommand())
 	return cmd
 }

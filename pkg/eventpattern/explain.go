@@ -38,7 +38,7 @@ type Attempt struct {
 // Finding is what a condition found in the event.
 type Finding struct {
 	Path      string `json:"path"`
-	Condition string `json:"condition"` // as the pattern spells it
+	Condition string `json:"condition"` // as the pattern spells it, without spaces between values
 	Holds     bool   `json:"holds"`     // looked at alone, but for a match
 	// Values are what the event has at the path, those that pass first. None:
 	// the path is absent.
@@ -193,7 +193,7 @@ func (c *condition) arrays(e *Event) map[int32]bool {
 
 // finding is what the condition finds in the event.
 func (c *condition) finding(e *Event, match bool) Finding {
-	out := Finding{Path: c.path, Condition: c.source}
+	out := Finding{Path: c.path, Condition: compact(c.source)}
 	single := branch{conditions: []*condition{c}}
 	out.Holds = match || single.matches(e, nil)
 	var pass, fail []int32
@@ -210,7 +210,7 @@ func (c *condition) finding(e *Event, match bool) Finding {
 	for _, i := range slices.Concat(pass, fail)[:min(len(pass)+len(fail), MaxValues)] {
 		v := Value{Text: e.valueText(i, true), Passes: len(out.Values) < len(pass)}
 		if e.fields[i].element != none {
-			v.Where = clip(e.where(i))
+			v.Where = label(e.where(i))
 		}
 		out.Values = append(out.Values, v)
 	}

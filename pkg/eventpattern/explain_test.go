@@ -32,7 +32,8 @@ func TestExplain(t *testing.T) {
 		"match, absent elsewhere":   {`{"m":{"a":[1],"b":[{"exists":false}]}}`, `{"m":[{"b":2},{"a":1}]}`, `match: m.a is 1 (m[1].a), m.b is absent there`},
 		"match of a branch":         {`{"d":{"$or":[{"a":["x"]},{"b":["y"]}]}}`, `{"d":{"b":"y"}}`, `match: d.$or[1], d.b is "y"`},
 		"another value":             {`{"a":["x",{"prefix":"y"}]}`, `{"a":"z"}`, `no match: a is "z", want ["x",{"prefix":"y"}]`},
-		"as the pattern spells it":  {`{"a": [ 3.0e2 , "\u0078" ]}`, `{"a":3e1}`, `no match: a is 3e1, want [ 3.0e2 , "\u0078" ]`},
+		"as the pattern spells it":  {`{"a": [ 3.0e2 , "\u0078" ]}`, `{"a":3e1}`, `no match: a is 3e1, want [3.0e2,"\u0078"]`},
+		"on one line":               {"{\"a\\n\":[\n\"x\"\n]}", `{"a\n":"y\tz"}`, `no match: "a\u000a" is "y\u0009z", want ["x"]`},
 		"absent":                    {`{"a":{"b":["x"]}}`, `{"a":{"c":"x"}}`, `no match: a.b is absent, want ["x"]`},
 		"there":                     {`{"a":[{"exists":false}]}`, `{"a":null}`, `no match: a is null, want [{"exists":false}]`},
 		"an object there":           {`{"a":[{"exists":true}]}`, `{"a":{"b":1}}`, `no match: a is absent (an object stands there, and only scalars count), want [{"exists":true}]`},
@@ -87,7 +88,7 @@ func checkExplanation(t interface{ Fatalf(string, ...any) }, p *Pattern, e *Even
 		}
 		for i, c := range tr.conditions {
 			f := a.Findings[i]
-			if f.Path != c.path || f.Condition != c.source || i > 0 && c.offset <= tr.conditions[i-1].offset {
+			if f.Path != c.path || f.Condition != compact(c.source) || i > 0 && c.offset <= tr.conditions[i-1].offset {
 				t.Fatalf("pattern %s: finding %d is %+v", p, i, f)
 			}
 			if single := (&branch{conditions: []*condition{c}}); !x.Match && f.Holds != single.matches(e, nil) {

@@ -24,7 +24,7 @@ func (x Explanation) String() string {
 		if i == 0 {
 			sep = ", furthest came "
 		}
-		fmt.Fprintf(&b, "%s%s: %s", sep, clip(a.Branch), a.Reason())
+		fmt.Fprintf(&b, "%s%s: %s", sep, label(a.Branch), a.Reason())
 	}
 	if more := len(x.Attempts) + x.Omitted - maxReasons; more > 0 {
 		fmt.Fprintf(&b, "; and %d more", more)
@@ -35,11 +35,11 @@ func (x Explanation) String() string {
 func (a Attempt) matched() string {
 	var parts []string
 	if a.Branch != "" {
-		parts = append(parts, clip(a.Branch))
+		parts = append(parts, label(a.Branch))
 	}
 	for i := range a.Findings {
 		f := &a.Findings[i]
-		parts = append(parts, fmt.Sprintf("%s %s", clip(f.Path), f.seen(true)))
+		parts = append(parts, fmt.Sprintf("%s %s", label(f.Path), f.seen(true)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -51,7 +51,7 @@ func (a Attempt) Reason() string {
 	}
 	f := &a.Findings[a.Failed]
 	if len(a.Apart) == 0 {
-		return fmt.Sprintf("%s %s, want %s", clip(f.Path), f.seen(false), clip(f.Condition))
+		return fmt.Sprintf("%s %s, want %s", label(f.Path), f.seen(false), clip(f.Condition))
 	}
 	var others []string
 	for _, i := range a.Apart[:min(len(a.Apart), maxReasons)] {
@@ -98,7 +98,7 @@ func (f *Finding) placed() string {
 			places = append(places, v.Where)
 		}
 	}
-	s := clip(f.Path) + " " + clip(f.Condition)
+	s := label(f.Path) + " " + clip(f.Condition)
 	if len(places) > 0 {
 		s += " (" + strings.Join(places[:min(len(places), maxReasons)], ", ") + ")"
 	}

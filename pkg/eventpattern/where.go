@@ -1,10 +1,13 @@
 package eventpattern
 
 import (
+	"bytes"
+	"encoding/json"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // All yields the scalars of the event in its order: where each lies, as in
@@ -60,6 +63,24 @@ func (e *Event) hasUnder(path string) bool {
 		}
 	}
 	return false
+}
+
+// compact is JSON without the spaces between its tokens.
+func compact(source string) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(source)); err != nil {
+		return source
+	}
+	return b.String()
+}
+
+// label is a path for a line of text.
+func label(path string) string {
+	path = clip(path)
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return quoted(path)
+	}
+	return path
 }
 
 // quoted is a string as JSON.
