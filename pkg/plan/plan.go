@@ -104,8 +104,8 @@ func (c Changes) Empty() bool {
 // absent, so it is registered again if a pod claims it. A witnessed removal is
 // made. The others are made together or not at all: if they and the unwitnessed
 // ones already draining are more than max(1, MaxRemovalPercent) of the healthy and
-// draining keys, or fewer than MinTargets healthy ones would be left, they are
-// held. A key both claimed and unclaimed is claimed.
+// draining keys, or fewer than MinTargets healthy ones would be left when the
+// witnessed ones are gone too, they are held. A key both claimed and unclaimed is claimed.
 //
 // Diff cannot fail, keeps no argument, and gives equal output for equal input.
 func Diff(claimed []claim.Claim, unclaimed map[claim.Key]Evidence, current map[claim.Key]Target, lim Limits) Changes {
@@ -143,14 +143,7 @@ func Diff(claimed []claim.Claim, unclaimed map[claim.Key]Evidence, current map[c
 			unwitnessed = append(unwitnessed, ch)
 		}
 	}
-	healthyGoing := 0
-	for _, ch := range unwitnessed {
-		if ch.Was == Healthy {
-			healthyGoing++
-		}
-	}
-	n := len(unwitnessed)
-	if n+leaving <= max(1, serving*lim.MaxRemovalPercent/100) && (healthyGoing == 0 || healthy-healthyGoing >= lim.MinTargets) {
+	if lim.allow(c.Deregister, unwitnessed, serving, healthy, leaving) {
 		c.Deregister = append(c.Deregister, unwitnessed...)
 	} else {
 		for _, ch := range unwitnessed {
@@ -161,6 +154,21 @@ func Diff(claimed []claim.Claim, unclaimed map[claim.Key]Evidence, current map[c
 		slices.SortFunc(s, func(a, b Change) int { return claim.Compare(a.Key, b.Key) })
 	}
 	return c
+}
+
+// allow reports whether the unwitnessed removals may be made beside the
+// witnessed ones. Unused targets get no requests, so they leave nobody with
+// fewer; of any others it is not enough that none is healthy: a load balancer
+// without a healthy target fails open.
+func (l Limits) allow(witnessed, unwitnessed []Change, serving, healthy, leaving int) bool {
+	used := false
+	for _, ch := range slices.Concat(witnessed, unwitnessed) {
+		if ch.Was == Healthy {
+			healthy--
+		}
+		used = used || ch.Witness == Unwitnessed && ch.Was != Unused
+	}
+	return len(unwitnessed)+leaving <= max(1, serving*l.MaxRemovalPercent/100) && (!used || healthy >= l.MinTargets)
 }
 
 // count returns the healthy and draining keys, the healthy ones, and those that
