@@ -50,7 +50,7 @@ Pattern and event are each JSON itself, the name of a file, or - for stdin (one 
 Exit codes: 0 the pattern matches, 1 an error, such as a pattern that EventBridge
 would refuse, 2 the pattern does not match.`,
 		Example: `  elbridge pattern test -p pattern.json -e event.json
-  elbridge pattern test -p '{"detail":{"namespace":["shop"]}}' -e events/samples/ready.json
+  elbridge pattern test -p '{"detail":{"namespace":["shop"]}}' -e events/samples/pod-state-change.ready.json
   aws events describe-rule --name web --query EventPattern --output text | elbridge pattern test -p - -e event.json
   elbridge pattern test -p pattern.json -e event.json -o json | jq -r .reason`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

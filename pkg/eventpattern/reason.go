@@ -2,6 +2,7 @@ package eventpattern
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,7 @@ func (x Explanation) String() string {
 	if x.Match {
 		return "match: " + x.Attempts[0].matched()
 	}
-	if len(x.Attempts) == 1 && x.Omitted == 0 {
+	if x.Omitted == 0 && x.allFailAlike() {
 		return "no match: " + x.Attempts[0].Reason()
 	}
 	var b strings.Builder
@@ -30,6 +31,13 @@ func (x Explanation) String() string {
 		fmt.Fprintf(&b, "; and %d more", more)
 	}
 	return b.String()
+}
+
+// allFailAlike reports whether the $or branches make no difference, as where a
+// condition before them fails.
+func (x Explanation) allFailAlike() bool {
+	first := x.Attempts[0].Reason()
+	return !slices.ContainsFunc(x.Attempts, func(a Attempt) bool { return a.Reason() != first })
 }
 
 func (a Attempt) matched() string {
