@@ -34,6 +34,9 @@ func ParseConfigs(text string) ([]Config, error) {
 	if err := dec.Decode(&cs); err != nil {
 		return nil, fmt.Errorf(`want a JSON array such as [{"name":"prod","eks":{"name":"prod"}}]: %w`, err)
 	}
+	if dec.More() {
+		return nil, errors.New("text after the JSON array: want the array alone")
+	}
 	if len(cs) == 0 {
 		return nil, errors.New(`names no cluster: want at least one, such as [{"name":"prod","eks":{"name":"prod"}}]`)
 	}

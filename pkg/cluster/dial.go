@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -31,6 +32,11 @@ const (
 	// maxRetries bounds client-go's own retries on Retry-After, which can sleep
 	// for half a minute each: the queue is the one that retries.
 	maxRetries = 0
+	// describePause is the least time between two looks at where the cluster is,
+	// so that an outage is not answered with calls to EKS, whose rate is small.
+	describePause = 10 * time.Second
+	// failedPause is how long a failed look is the answer to all who ask.
+	failedPause = time.Second
 )
 
 // EKSAPI is what of the EKS client is used.
@@ -52,9 +58,11 @@ type Client struct {
 	dial func(ctx context.Context) (*rest.RESTClient, error)
 	now  func() time.Time
 
-	mu   sync.Mutex
-	rest *rest.RESTClient
-	used time.Time
+	mu     sync.Mutex
+	rest   *rest.RESTClient
+	dialed time.Time // when rest was made, or could not be
+	used   time.Time
+	failed error // of the last dial
 }
 
 // Client returns a client that connects at its first use, so that one cluster
@@ -81,9 +89,11 @@ func (d *Dialer) restConfig(ctx context.Context, c Config) (*rest.Config, error)
 	if region == "" {
 		region = d.AWS.Region
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	out, err := d.EKS.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &c.EKS.Name}, func(o *eks.Options) { o.Region = region })
 	if err != nil {
-		return nil, fmt.Errorf("%w: describing EKS cluster %s in %s: %w", ErrUnreachable, c.EKS.Name, region, err)
+		return nil, fmt.Errorf("%w: describing EKS cluster %s in %s: %w", describeClass(err), c.EKS.Name, region, err)
 	}
 	if out.Cluster == nil || out.Cluster.Endpoint == nil || out.Cluster.CertificateAuthority == nil || out.Cluster.CertificateAuthority.Data == nil {
 		return nil, fmt.Errorf("%w: EKS cluster %s has no endpoint yet", ErrUnreachable, c.EKS.Name)
@@ -125,23 +135,39 @@ func (c *Client) connect(ctx context.Context) (*rest.RESTClient, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now().Round(0)
-	if c.rest == nil {
+	switch {
+	case c.rest != nil:
+		if now.Sub(c.used) > idleMax {
+			closeIdle(c.rest)
+		}
+	case c.failed != nil && now.Sub(c.dialed) < failedPause:
+		return nil, c.failed
+	default:
 		r, err := c.dial(ctx)
 		if err != nil {
+			if ctx.Err() == nil { // else it is the caller who had no time
+				c.failed, c.dialed = err, now
+			}
 			return nil, err
 		}
-		c.rest = r
-	} else if now.Sub(c.used) > idleMax {
-		c.rest.Client.CloseIdleConnections()
+		c.rest, c.failed, c.dialed = r, nil, now
 	}
 	c.used = now
 	return c.rest, nil
 }
 
 // forget drops the client after its endpoint or CA proved wrong, so that the
-// next call describes the cluster again.
+// next call describes the cluster again; not more often than is of use.
 func (c *Client) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.rest == nil || c.now().Round(0).Sub(c.dialed) < describePause {
+		return
+	}
+	closeIdle(c.rest)
 	c.rest = nil
 }
+
+// closeIdle closes pooled connections. http.Client's own method doesn't see the
+// transport below client-go's wrappers.
+func closeIdle(r *rest.RESTClient) { utilnet.CloseIdleConnectionsFor(r.Client.Transport) }
