@@ -132,7 +132,7 @@ func byPitfall(text string) map[string]string {
 
 func rewrite(t *testing.T, path string, change func(string) string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(change(read(t, path))), 0o644); err != nil { //nolint:gosec // a document
+	if err := os.WriteFile(path, []byte(change(read(t, path))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
