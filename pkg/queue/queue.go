@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -63,11 +65,19 @@ func New(api API, url, deadLetterURL string) *Client {
 	return &Client{api: api, url: url, deadLetter: deadLetterURL}
 }
 
-// Again makes the message visible after wait, in whole seconds and at most 12
-// hours (SQS), in place of the queue's own visibility timeout.
+// maxVisibility is SQS's own maximum.
+const maxVisibility = 12 * time.Hour
+
+// Again makes the message visible after wait, in place of the queue's own
+// visibility timeout. SQS counts whole seconds: a wait is at least one, so that
+// nothing spins, and at most 12 hours. A wait of 0 or less is none.
 func (c *Client) Again(ctx context.Context, m Message, wait time.Duration) error {
+	seconds := int32(min(max(wait, 0), maxVisibility).Round(time.Second).Seconds())
+	if wait > 0 {
+		seconds = max(seconds, 1)
+	}
 	_, err := c.api.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
-		QueueUrl: &c.url, ReceiptHandle: &m.Receipt, VisibilityTimeout: int32(wait.Round(time.Second).Seconds()),
+		QueueUrl: &c.url, ReceiptHandle: &m.Receipt, VisibilityTimeout: seconds,
 	})
 	if err != nil {
 		return fmt.Errorf("changing the visibility of message %s: %w", m.ID, err)
@@ -81,15 +91,13 @@ const (
 	AttributeMessageID = "elbridge.messageId"
 )
 
-// maxReason keeps a reason well within SQS's size for attributes.
+// maxReason keeps a reason well within SQS's size for attributes, in bytes.
 const maxReason = 1024
 
 // Bury sends the message with the reason to the dead-letter queue. Only after
 // it succeeds may the message be acknowledged.
 func (c *Client) Bury(ctx context.Context, m Message, reason string) error {
-	if len(reason) > maxReason {
-		reason = reason[:maxReason]
-	}
+	reason = printable(reason)
 	text := func(s string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: new("String"), StringValue: &s}
 	}
@@ -101,4 +109,23 @@ func (c *Client) Bury(ctx context.Context, m Message, reason string) error {
 		return fmt.Errorf("sending message %s to the dead-letter queue: %w", m.ID, err)
 	}
 	return nil
+}
+
+// printable cuts a reason to size and leaves out what SQS refuses in an
+// attribute: a message must not fail to be buried for what is wrong with it.
+func printable(reason string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(reason, "?") {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
+			r = '?'
+		}
+		if b.Len()+utf8.RuneLen(r) > maxReason {
+			break
+		}
+		b.WriteRune(r)
+	}
+	if b.Len() == 0 {
+		return "no reason was given"
+	}
+	return b.String()
 }
