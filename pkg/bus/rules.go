@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
@@ -19,7 +20,8 @@ const (
 	maxRulePages = 100
 )
 
-// ErrNotFound is returned for a rule that does not exist (any more).
+// ErrNotFound is returned for a rule that does not exist (any more). A bus that
+// does not exist is ErrNoBus.
 var ErrNotFound = errors.New("rule not found")
 
 // RulesAPI is what of the SDK's client reads rules.
@@ -47,7 +49,7 @@ func (r *Rules) List(ctx context.Context) ([]binding.Rule, error) {
 	for range maxRulePages {
 		out, err := r.api.ListRules(ctx, in)
 		if err != nil {
-			return nil, fmt.Errorf("listing the rules of bus %s: %w", r.bus, err)
+			return nil, fmt.Errorf("listing the rules of bus %s: %w", r.bus, notFound(err))
 		}
 		for _, rule := range out.Rules {
 			rules = append(rules, binding.Rule{ARN: deref(rule.Arn), Name: deref(rule.Name), Bus: deref(rule.EventBusName),
@@ -104,12 +106,24 @@ func (r *Rules) Tags(ctx context.Context, arn string) (map[string]string, error)
 	return tags, nil
 }
 
-// notFound adds ErrNotFound to the SDK's own error of that meaning.
+// notFound adds ErrNotFound, or ErrNoBus, to the SDK's own error of that meaning.
 func notFound(err error) error {
-	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
+	gone, ok := errors.AsType[*types.ResourceNotFoundException](err)
+	switch {
+	case !ok:
+		return err
+	case busIsGone(gone):
+		return fmt.Errorf("%w: %w", ErrNoBus, err)
+	default:
 		return fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
-	return err
+}
+
+// busIsGone tells "Event bus B does not exist." from "Rule R does not exist on
+// EventBus B.": the code is one. A bus that isn't there is a fault of the
+// settings, and must not pass for rules that were deleted.
+func busIsGone(err *types.ResourceNotFoundException) bool {
+	return strings.HasPrefix(err.ErrorMessage(), "Event bus ")
 }
 
 func target(t types.Target) binding.Target {
