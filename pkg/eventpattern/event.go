@@ -88,7 +88,7 @@ func (f *flattener) flatten(event []byte) error {
 	}
 	f.scanner = scanner{s: string(event)}
 	f.arrays, f.depth = 0, 0
-	f.event.fields, f.event.steps, f.event.elements = f.event.fields[:0], f.event.steps[:0], f.event.elements[:0]
+	f.event.reset()
 	if err := f.document(); err != nil {
 		return fmt.Errorf("event: %w", err)
 	}
@@ -132,11 +132,11 @@ func (f *flattener) value(at place) error {
 	if err != nil || !f.wanted.has(at.hash.sum()) {
 		return err
 	}
-	v := field{text: text, kind: k, path: at.hash.sum(), step: at.step, element: at.element}
+	v := field{text: text, kind: k}
 	if k == kindNumber {
 		v.num = parseNumber(text)
 	}
-	f.event.fields = append(f.event.fields, v)
+	f.event.addField(v, at)
 	return nil
 }
 
@@ -162,9 +162,7 @@ func (f *flattener) object(at place) error {
 			return nil
 		}
 		steps, fields := len(f.event.steps), len(f.event.fields)
-		f.event.steps = append(f.event.steps, step{key: key, parent: at.step})
-		inner := place{step: int32(steps), element: at.element, hash: at.hash.key(key)}
-		if err := f.value(inner); err != nil {
+		if err := f.value(f.event.newStep(key, at)); err != nil {
 			return err
 		}
 		if len(f.event.fields) == fields {
@@ -200,6 +198,23 @@ func (f *flattener) array(at place) error {
 			return err
 		}
 	}
+}
+
+// reset empties the event and keeps its memory.
+func (e *Event) reset() {
+	e.fields, e.steps, e.elements = e.fields[:0], e.steps[:0], e.elements[:0]
+}
+
+// addField adds a scalar at a place.
+func (e *Event) addField(f field, at place) {
+	f.path, f.step, f.element = at.hash.sum(), at.step, at.element
+	e.fields = append(e.fields, f)
+}
+
+// newStep goes from a place one key further.
+func (e *Event) newStep(key string, at place) place {
+	e.steps = append(e.steps, step{key: key, parent: at.step})
+	return place{step: int32(len(e.steps) - 1), element: at.element, hash: at.hash.key(key)}
 }
 
 // newElement adds the element of an index in an array that stands at a place.

@@ -157,19 +157,22 @@ func (s *Set) Match(event []byte) ([]int, error) {
 	if err := m.flat.flatten(event); err != nil {
 		return nil, err
 	}
-	return s.match(&m.flat.event, m), nil
+	return s.match(&m.flat.event, m, nil), nil
 }
 
 // Matches returns the indices of the patterns that match, ascending.
-func (s *Set) Matches(e *Event) []int {
+func (s *Set) Matches(e *Event) []int { return s.AppendMatches(nil, e) }
+
+// AppendMatches appends the indices of the patterns that match, ascending.
+func (s *Set) AppendMatches(hits []int, e *Event) []int {
 	m := s.memos.Get().(*memo)
 	defer s.memos.Put(m)
-	return s.match(e, m)
+	return s.match(e, m, hits)
 }
 
-func (s *Set) match(e *Event, m *memo) []int {
+func (s *Set) match(e *Event, m *memo, hits []int) []int {
 	m.begin()
-	var hits []int
+	before := len(hits)
 	for i := range s.anchors {
 		a := &s.anchors[i]
 		for j := e.first(a.path, a.hash); j != none; j = e.after(j, a.path, a.hash) {
@@ -185,7 +188,7 @@ func (s *Set) match(e *Event, m *memo) []int {
 	for _, b := range s.others {
 		hits = s.try(e, m, b, hits)
 	}
-	slices.Sort(hits)
+	slices.Sort(hits[before:])
 	return hits
 }
 
