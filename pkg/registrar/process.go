@@ -104,8 +104,8 @@ func (r *Registrar) Process(ctx context.Context, batch []queue.Message) (failed 
 // sort reads the batch and gathers its hints by target group. What is no hint,
 // or has no binding that can be followed, gets its outcome here.
 func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []outcome) map[string]*groupWork {
+	since := r.Now()
 	hints := make([]*hint, len(batch))
-	groups := make([]claim.Group, len(batch))
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i, m := range batch {
@@ -115,12 +115,24 @@ func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []
 			continue
 		}
 		g.Go(func() error {
-			var o outcome
-			if groups[i], o = r.bind(ctx, h); o.result != "" {
-				outcomes[i] = o
-				return nil
+			b, err := r.rules.own(ctx, &h.Message, since)
+			if outcomes[i] = r.unbound(h, b, err); outcomes[i].result == "" {
+				h.bind, hints[i] = b, h
 			}
-			hints[i] = h
+			return nil
+		})
+	}
+	_ = g.Wait() // the outcomes carry the errors
+	disputed := disputedRules(hints)
+	groups := make([]claim.Group, len(batch))
+	for i, h := range hints {
+		if h == nil {
+			continue
+		}
+		g.Go(func() error {
+			if groups[i], outcomes[i] = r.bind(ctx, h, since, disputed[h.bind.Rule]); outcomes[i].result != "" {
+				hints[i] = nil
+			}
 			return nil
 		})
 	}
@@ -140,16 +152,40 @@ func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []
 	return out
 }
 
-// bind finds the binding of a hint and the group that it names.
-func (r *Registrar) bind(ctx context.Context, h *hint) (claim.Group, outcome) {
-	b, err := r.rules.own(ctx, &h.Message)
+// disputedRules returns the rules of which the batch carries different constants:
+// they were changed meanwhile, or the rule has several targets.
+func disputedRules(hints []*hint) map[string]bool {
+	first, out := map[string]*binding.Binding{}, map[string]bool{}
+	for _, h := range hints {
+		if h == nil {
+			continue
+		}
+		if b, met := first[h.bind.Rule]; met && !sameConstants(*b, *h.bind) {
+			out[h.bind.Rule] = true
+		}
+		first[h.bind.Rule] = h.bind
+	}
+	return out
+}
+
+// unbound is the outcome of a hint whose binding can't be followed, or none.
+func (r *Registrar) unbound(h *hint, b *binding.Binding, err error) outcome {
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
-		return claim.Group{}, done(RuleGone)
+		return done(RuleGone)
 	case err != nil:
-		return claim.Group{}, r.failure(h, err)
-	case !b.Enabled:
-		return claim.Group{}, done(RuleGone) // it holds what it had (I8)
+		return r.failure(h, err)
+	case b == nil, !b.Enabled:
+		return done(RuleGone) // it holds what it had (I8)
+	}
+	return outcome{}
+}
+
+// bind settles on the binding of a hint and finds the group that it names.
+func (r *Registrar) bind(ctx context.Context, h *hint, since time.Time, disputed bool) (claim.Group, outcome) {
+	b, err := r.rules.current(ctx, h.bind, since, disputed)
+	if o := r.unbound(h, b, err); o.result != "" {
+		return claim.Group{}, o
 	}
 	h.bind = b
 	g, err := r.describe(ctx, b)

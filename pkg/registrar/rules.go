@@ -3,7 +3,9 @@ package registrar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -41,33 +43,98 @@ type ruleBook struct {
 
 type ruleEntry struct {
 	rule        binding.Rule
-	pattern     *eventpattern.Pattern
+	pattern     *eventpattern.Pattern // nil: not parsed
 	ruleRead    time.Time
 	bindings    []binding.Binding
 	targetsRead time.Time // zero: targets never read
 }
 
 // own returns the binding of a message: the constants it carries and the
-// pattern and state that its rule has now. bus.ErrNotFound if the rule is gone.
-func (b *ruleBook) own(ctx context.Context, m *binding.Message) (*binding.Binding, error) {
+// pattern and state that its rule has now. What is remembered serves for a
+// while, unless the message shows that the rule has changed after it was read
+// and before since, when the message was received. bus.ErrNotFound if the rule
+// is gone.
+func (b *ruleBook) own(ctx context.Context, m *binding.Message, since time.Time) (*binding.Binding, error) {
 	e, known := b.entry(m.Rule)
-	if !known || b.now().Sub(e.ruleRead) > ruleMaxAge {
+	if !known || e.pattern == nil || b.now().Sub(e.ruleRead) > ruleMaxAge || (e.ruleRead.Before(since) && e.contradicts(m)) {
+		at := b.now()
 		rule, err := b.source.Rule(ctx, m.Rule[strings.LastIndexByte(m.Rule, '/')+1:])
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case rule.ARN != m.Rule:
+			return nil, fmt.Errorf("%w: %s is not of this bus", bus.ErrNotFound, m.Rule)
 		}
 		if !same(e.rule, rule) {
-			e = ruleEntry{}
+			e = ruleEntry{} // its targets are to be read again as well
+		}
+		if e.pattern == nil {
+			if rule.Pattern == "" { // a schedule selects no pods
+				return nil, fmt.Errorf("%w: %s has no event pattern", bus.ErrNotFound, m.Rule)
+			}
 			if e.pattern, err = eventpattern.Parse([]byte(rule.Pattern)); err != nil {
 				return nil, err
 			}
 		}
-		e.rule, e.ruleRead = rule, b.now()
+		e.rule, e.ruleRead = rule, at
 		b.store(m.Rule, e)
 	}
 	own := m.Binding
-	own.Rule, own.Pattern, own.Enabled = e.rule.ARN, e.pattern, e.rule.State != "DISABLED"
+	own.Rule, own.Pattern, own.Enabled = e.rule.ARN, e.pattern, e.rule.State != disabled
 	return &own, nil
+}
+
+const disabled = "DISABLED" // state of a rule; any other is enabled
+
+// contradicts reports whether the rule, as it was read, would not have sent the
+// message. An event that can't be read says nothing of it.
+func (e ruleEntry) contradicts(m *binding.Message) bool {
+	if e.rule.State == disabled {
+		return true
+	}
+	event, err := eventpattern.ParseEvent(m.Event)
+	return err == nil && !e.pattern.Matches(event)
+}
+
+// current returns the binding that the rule of own has now for the group that it
+// names. It is own itself as long as the rule's targets are not known, and nil if
+// the rule names the group no more. If own's constants are none of those known,
+// the targets are read again, once after since. ask has them read anyway.
+func (b *ruleBook) current(ctx context.Context, own *binding.Binding, since time.Time, ask bool) (*binding.Binding, error) {
+	e, _ := b.entry(own.Rule)
+	known := !e.targetsRead.IsZero() && b.now().Sub(e.targetsRead) < targetsMaxAge
+	if !known && !ask || known && e.has(own) {
+		return own, nil
+	}
+	if !known || e.targetsRead.Before(since) {
+		next, err := b.readTargets(ctx, e.rule)
+		if err != nil {
+			return nil, err
+		}
+		next.pattern = e.pattern
+		next.ruleRead = e.ruleRead
+		e = next
+		b.store(own.Rule, e)
+	}
+	if e.has(own) {
+		return own, nil
+	}
+	for i := range e.bindings {
+		if now := &e.bindings[i]; reflect.DeepEqual(now.Group, own.Group) {
+			return now, nil
+		}
+	}
+	return nil, nil
+}
+
+// has reports whether one of the rule's targets has these very constants.
+func (e ruleEntry) has(own *binding.Binding) bool {
+	return slices.ContainsFunc(e.bindings, func(b binding.Binding) bool { return sameConstants(b, *own) })
+}
+
+func sameConstants(a, b binding.Binding) bool {
+	a.Rule, a.TargetID, a.Pattern, a.Enabled = b.Rule, b.TargetID, b.Pattern, b.Enabled
+	return reflect.DeepEqual(a, b)
 }
 
 func (b *ruleBook) entry(arn string) (ruleEntry, bool) {
@@ -86,13 +153,23 @@ func (b *ruleBook) store(arn string, e ruleEntry) {
 	b.entries[arn] = e
 }
 
-// cached returns the bindings known so far, in the order of their rules' ARNs.
+// cached returns the bindings known well enough to serve additions, in the order
+// of their rules' ARNs.
 func (b *ruleBook) cached() []binding.Binding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := b.now()
+	young := maps.Clone(b.entries)
+	maps.DeleteFunc(young, func(_ string, e ruleEntry) bool {
+		return now.Sub(e.ruleRead) > ruleMaxAge || now.Sub(e.targetsRead) > targetsMaxAge
+	})
+	return bindings(young)
+}
+
+func bindings(entries map[string]ruleEntry) []binding.Binding {
 	var out []binding.Binding
-	for _, arn := range slices.Sorted(maps.Keys(b.entries)) {
-		out = append(out, b.entries[arn].bindings...)
+	for _, arn := range slices.Sorted(maps.Keys(entries)) {
+		out = append(out, entries[arn].bindings...)
 	}
 	return out
 }
@@ -106,47 +183,51 @@ func (b *ruleBook) fresh(ctx context.Context) ([]binding.Binding, error) {
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	next := make(map[string]ruleEntry, len(rules))
+	next := make([]ruleEntry, len(rules))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(targetReads)
-	for _, rule := range rules {
+	for i, rule := range rules {
 		e, known := b.entry(rule.ARN)
 		if known && same(e.rule, rule) && at.Sub(e.targetsRead) < targetsMaxAge {
 			e.ruleRead = at
-			mu.Lock()
-			next[rule.ARN] = e
-			mu.Unlock()
+			next[i] = e
 			continue
 		}
-		g.Go(func() error {
-			targets, err := b.source.Targets(ctx, rule.Name)
-			if err != nil && !errors.Is(err, bus.ErrNotFound) { // deleted since the list: covers nothing
-				return err
-			}
-			bs, err := binding.FromRule(rule, targets, b.queueARN)
-			if err != nil {
-				b.faulty(rule, err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			entry := ruleEntry{rule: rule, ruleRead: at, bindings: bs, targetsRead: at}
-			if len(bs) > 0 {
-				entry.pattern = bs[0].Pattern
-			} else {
-				entry.ruleRead = time.Time{} // own reads it again should a message name it
-			}
-			next[rule.ARN] = entry
-			return nil
+		g.Go(func() (err error) {
+			next[i], err = b.readTargets(ctx, rule)
+			next[i].ruleRead = at
+			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	entries := make(map[string]ruleEntry, len(rules))
+	for _, e := range next {
+		entries[e.rule.ARN] = e
+	}
 	b.mu.Lock()
-	b.entries = next
+	b.entries = entries
 	b.mu.Unlock()
-	return b.cached(), nil
+	return bindings(entries), nil // not what others have put there meanwhile
+}
+
+// readTargets reads the targets of a rule. A faulty one covers nothing.
+func (b *ruleBook) readTargets(ctx context.Context, rule binding.Rule) (ruleEntry, error) {
+	at := b.now()
+	targets, err := b.source.Targets(ctx, rule.Name)
+	if err != nil && !errors.Is(err, bus.ErrNotFound) { // deleted since the list: covers nothing
+		return ruleEntry{}, err
+	}
+	bs, err := binding.FromRule(rule, targets, b.queueARN)
+	if err != nil {
+		b.faulty(rule, err)
+	}
+	e := ruleEntry{rule: rule, bindings: bs, targetsRead: at}
+	if len(bs) > 0 {
+		e.pattern = bs[0].Pattern
+	}
+	return e, nil
 }
 
 func same(a, b binding.Rule) bool { return a.Pattern == b.Pattern && a.State == b.State }
