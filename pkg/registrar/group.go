@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/bus"
@@ -34,8 +33,11 @@ type groupWork struct {
 	api     Groups
 	hints   []*hint
 	list    *listing           // pods of the binding, where a LIST was worth it
+	read    time.Time          // when the pods were
 	right   map[claim.Key]bool // claimed keys that the last round found or put in place
+	added   []claim.Claim      // by the last round, to be read once more
 	removed []claim.Key        // by the last round, to be asked for once more
+	open    map[claim.Key]bool // keys that the last round could not see right yet
 	// outbox holds the events that leave when the group is done, so that nobody's
 	// registration waits for them.
 	outbox []bus.Entry
@@ -90,7 +92,7 @@ func (r *Registrar) settle(ctx context.Context, w *groupWork, hs []*hint) {
 		}
 		return
 	}
-	w.right = nil
+	w.right, w.added = nil, nil
 	for round := 1; len(hs) > 0; round++ {
 		next, err := r.round(ctx, w, hs)
 		if err == nil && next.again && next.after > 0 {
@@ -109,12 +111,32 @@ func (r *Registrar) settle(ctx context.Context, w *groupWork, hs []*hint) {
 			h.outcome = outcome{}
 		}
 		r.readPods(ctx, w, hs) // the truth may have moved (I3)
-		hs = slices.DeleteFunc(slices.Clone(hs), func(h *hint) bool { return h.outcome.result != "" })
+		hs = unfinished(hs)
 	}
 	for _, h := range hs {
 		if h.outcome.result == "" {
-			h.outcome = done(Done)
+			h.outcome = r.settled(w, h)
 		}
+	}
+}
+
+// settled is the outcome of a hint after the last round.
+func (r *Registrar) settled(w *groupWork, h *hint) outcome {
+	if h.preferred {
+		return again(Unreachable, waitShort, errors.New("registered on the event's word, to be verified"))
+	}
+	for k := range w.open {
+		if h.touches(k.ID, w.g.Family) {
+			return again(Moving, waitShort, fmt.Errorf("%s keeps changing", k))
+		}
+	}
+	return done(Done)
+}
+
+// leaveOpen marks keys that are to be looked at once more.
+func (w *groupWork) leaveOpen(ks []claim.Key) {
+	for _, k := range ks {
+		w.open[k] = true
 	}
 }
 

@@ -19,7 +19,7 @@ type Result string
 const (
 	Done         Result = "done"         // what it touched is right
 	Moot         Result = "moot"         // it could change no claim, and the account's rate was needed elsewhere
-	RuleGone     Result = "rule-gone"    // its rule exists no more, or is disabled
+	RuleGone     Result = "rule-gone"    // its rule exists no more, is disabled or names another group now
 	Refused      Result = "refused"      // the change it told of was never stored
 	Expired      Result = "expired"      // too old; resync has the group
 	Foreign      Result = "foreign"      // not an event of ours: dead letter
@@ -28,6 +28,7 @@ const (
 	Replayed     Result = "replayed"     // from an archive: yesterday's hint says nothing of today
 	Spared       Result = "spared"       // as moot, but young enough to be looked at with others a little later
 	Unsettled    Result = "unsettled"    // the change is not stored yet
+	Moving       Result = "moving"       // what it touches was not seen to stay in the end
 	Unreachable  Result = "unreachable"  // API server or AWS out of reach
 	Unauthorized Result = "unauthorized" // the API server or AWS refuses us
 	Throttled    Result = "throttled"

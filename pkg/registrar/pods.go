@@ -3,6 +3,7 @@ package registrar
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -39,6 +40,7 @@ func podKey(clusterName, namespace, name string) [2]string {
 // several hints, else by a GET each, which is a quorum read (I1). A hint whose
 // pod can't be read gets its outcome here.
 func (r *Registrar) readPods(ctx context.Context, w *groupWork, hs []*hint) {
+	w.read = r.Now()
 	r.list(ctx, w, hs)
 	var g errgroup.Group
 	g.SetLimit(parallel)
@@ -135,6 +137,39 @@ func (w *groupWork) pods(hs []*hint) []seen {
 		out = append(out, p)
 	}
 	return out
+}
+
+// readAdded reads the pods that the last round registered and that have not been
+// read since: they have no hint here, and no LIST shows them any more.
+func (r *Registrar) readAdded(ctx context.Context, w *groupWork, known []seen) ([]seen, error) {
+	have := map[[2]string]bool{}
+	for _, p := range known {
+		have[[2]string{p.cluster, p.UID}] = true
+	}
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for _, c := range w.added {
+		if have[[2]string{c.Cluster, c.UID}] {
+			continue
+		}
+		g.Go(func() error {
+			namespace, name, _ := strings.Cut(c.Pod, "/")
+			p, err := r.Clusters[c.Cluster].Pod(ctx, namespace, name)
+			switch {
+			case errors.Is(err, cluster.ErrNotFound):
+				return nil
+			case err != nil:
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			known = append(known, seen{c.Cluster, p})
+			return nil
+		})
+	}
+	err := g.Wait()
+	return known, err
 }
 
 // podOf is the pod that an event speaks of, as far as a claim needs it.

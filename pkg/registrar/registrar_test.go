@@ -122,6 +122,31 @@ func TestHints(t *testing.T) {
 				w.set("b ip=10.0.0.2")
 				return one(w.hint(*w.set("a ip=10.0.0.1 terminating"), podevent.Terminating, "web"))
 			}, want: "10.0.0.2"},
+		"I9 a pod on the host's network is no other owner": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.nodes["node-a"], w.nodes["node-b"] = false, false
+				var ms []queue.Message
+				for i, node := range []string{"node-a", "node-b"} {
+					w.set(fmt.Sprintf("proxy-%s ip=10.0.0.%d app=proxy host node=%s", node, i+1, node))
+					ms = append(ms, w.hint(*w.set(fmt.Sprintf("web-%s ip=10.0.0.%d host terminating node=%s", node, i+1, node)), podevent.Terminating, "web"))
+				}
+				return ms
+			}, want: "10.0.0.1 10.0.0.2", again: true},
+		"I9 a pod on the host's network that is gone": {targets: "10.0.0.1=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.set("proxy ip=10.0.0.1 app=proxy host")
+				p := *w.set("a ip=10.0.0.1 host")
+				w.remove("a")
+				return one(w.hint(p, podevent.Deleted, "web"))
+			}},
+		"I9 another pod's end is no witness": {targets: "10.0.0.1=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.nodes["node-b"] = false
+				w.set("long-dead ip=10.0.0.1 ended")
+				p := *w.set("a ip=10.0.0.1 node=node-b")
+				w.remove("a")
+				return one(w.hint(p, podevent.Deleted, "web"))
+			}, want: "10.0.0.1", again: true},
 		"I9 gone, a young hint names UID and node": {targets: "10.0.0.1=healthy",
 			arrange: func(w *world) []queue.Message {
 				p := *w.set("a ip=10.0.0.1")
@@ -210,6 +235,15 @@ func TestHints(t *testing.T) {
 				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"empty":true}`)
 				return one(w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"))
 			}},
+		"I19 what only an observed rule knows of stays": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.bind("web", `{"app":[{"prefix":"web"}]}`, `{"targetGroup":"`+webARN+`","port":8080,"mode":"observe"}`)
+				w.bind("api", `{"app":["api"]}`, `{"targetGroup":"`+webARN+`","port":8080}`)
+				w.set("a ip=10.0.0.1 app=web terminating")
+				w.set("b ip=10.0.0.2 app=api")
+				// A forged or late message of the other rule speaks of the observed rule's pod.
+				return one(w.hint(*w.set("a ip=10.0.0.1 app=web terminating"), podevent.Terminating, "api"))
+			}, want: "10.0.0.1 10.0.0.2"},
 		"P026 a dead container ends a claim under ContainersReady": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
 			arrange: func(w *world) []queue.Message {
 				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"registerWhen":"ContainersReady"}`)
@@ -256,6 +290,170 @@ func TestHints(t *testing.T) {
 				t.Errorf("buried: %v", w.buried)
 			}
 		})
+	}
+}
+
+// TestChangedRule_I9: an instance that remembers a rule as it was takes the change
+// of another label for the loss of a selected one no more than a fresh one does.
+func TestChangedRule_I9(t *testing.T) {
+	w := newWorld(t)
+	w.bind("web2", `{"app":["web2"]}`, w.rules["web"].constants)
+	w.targets("10.0.0.1=healthy 10.0.0.9=healthy")
+	old := *w.set("a ip=10.0.0.1")
+	w.process(w.hint(old, podevent.Ready, "web")) // the rule is known now
+	m := w.hint(old, podevent.Relabelled, "web")
+	w.set("a ip=10.0.0.1").Labels["v"] = "2"
+	w.bind("web", `{"app":["wbe"]}`, w.rules["web"].constants)
+	if failed := w.process(m, w.hint(*w.set("z ip=10.0.0.9 app=web2 terminating"), podevent.Terminating, "web2")); len(failed) != 1 || w.holds(webARN) != "10.0.0.1" {
+		t.Errorf("failed %v, group holds %q, want the last healthy target held\n%s", failed, w.holds(webARN), w.log.String())
+	}
+}
+
+// TestRuleThatSentIt_I3: a message proves that its rule was enabled and selected
+// the pod after the rule was read last.
+func TestRuleThatSentIt_I3(t *testing.T) {
+	tests := map[string]func(w *world, enabled string){
+		"enabled since": func(w *world, enabled string) { w.rules["web"].state = "DISABLED" },
+		"selects more since": func(w *world, enabled string) {
+			w.rules["web"].pattern = strings.Replace(enabled, `"web"`, `"wbe"`, 1)
+		},
+	}
+	for name, before := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			m := w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web")
+			enabled := w.rules["web"].pattern
+			before(w, enabled)
+			w.process(w.hint(*w.set("z ip=10.0.0.9 app=other"), podevent.IPAssigned, "web"))
+			w.rules["web"].state, w.rules["web"].pattern = "ENABLED", enabled
+			if w.process(m); w.holds(webARN) != "10.0.0.1" {
+				t.Errorf("group holds %q, want the pod registered\n%s", w.holds(webARN), w.log.String())
+			}
+		})
+	}
+}
+
+// TestConstants_I3 changes a rule's constants between messages.
+func TestConstants_I3(t *testing.T) {
+	constants := func(port int) string { return fmt.Sprintf(`{"targetGroup":%q,"port":%d}`, webARN, port) }
+	change := func(w *world, port int) { w.bind("web", `{"app":["web"]}`, constants(port)) }
+	t.Run("old and new ones in a batch", func(t *testing.T) {
+		w := newWorld(t)
+		p := *w.set("a ip=10.0.0.1")
+		before := w.hint(p, podevent.IPAssigned, "web")
+		change(w, 8081)
+		w.process(before, w.hint(p, podevent.Ready, "web"))
+		if got := w.holds(webARN); got != "10.0.0.1:8081" {
+			t.Errorf("group holds %q, want the port that the rule has now\n%s", got, w.log.String())
+		}
+	})
+	t.Run("new ones where the old are remembered", func(t *testing.T) {
+		w := newWorld(t)
+		w.targets("10.0.0.9=healthy 10.0.0.8=healthy")
+		w.process(w.hint(*w.set("z ip=10.0.0.9 terminating"), podevent.Terminating, "web")) // reads the targets
+		change(w, 8081)
+		w.process(w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"))
+		if got := w.holds(webARN); got != "10.0.0.1:8081 10.0.0.8" {
+			t.Errorf("group holds %q, want the port that the rule has now\n%s", got, w.log.String())
+		}
+	})
+	t.Run("the target is gone or can't be understood any more", func(t *testing.T) {
+		w := newWorld(t)
+		w.bind("late", `{"app":["late"]}`, constants(8080))
+		m := w.hint(*w.set("a ip=10.0.0.1 app=late"), podevent.IPAssigned, "late")
+		w.bind("late", `{"app":["late"]}`, `{"targetGroup":1}`)
+		w.targets("10.0.0.9=healthy 10.0.0.8=healthy")
+		w.process(w.hint(*w.set("z ip=10.0.0.9 terminating"), podevent.Terminating, "web")) // reads the targets
+		if failed := w.process(m); len(failed) != 0 || len(w.buried) != 0 || w.holds(webARN) != "10.0.0.8" {
+			t.Errorf("failed %v, buried %v, group holds %q, want nothing done", failed, w.buried, w.holds(webARN))
+		}
+	})
+}
+
+// TestForgottenRules_I3: what a warm instance remembers of other rules serves no
+// additions for longer than half a minute.
+func TestForgottenRules_I3(t *testing.T) {
+	w := newWorld(t)
+	w.bind("web2", `{"app":["web2"]}`, w.rules["web"].constants)
+	w.targets("10.0.0.9=healthy 10.0.0.8=healthy")
+	w.process(w.hint(*w.set("z ip=10.0.0.9 terminating"), podevent.Terminating, "web")) // reads all rules
+	old := *w.set("a ip=10.0.0.8")
+	delete(w.rules, "web2")
+	w.pass(31 * time.Second)
+	m := w.hint(old, podevent.Relabelled, "web")
+	w.set("a ip=10.0.0.8 app=web2")
+	if w.process(m); w.holds(webARN) != "" {
+		t.Errorf("group holds %q, want the pod that no rule selects gone\n%s", w.holds(webARN), w.log.String())
+	}
+}
+
+// TestRedelivered_I2: a registrar that died after its removal, before it looked
+// again, leaves the question about the key to whoever gets the message next.
+func TestRedelivered_I2(t *testing.T) {
+	for _, left := range []string{"10.0.0.1=draining", ""} {
+		w := newWorld(t)
+		w.targets(left)
+		old := *w.set("a ip=10.0.0.1")
+		w.remove("a")
+		w.set("b ip=10.0.0.1") // its own hint found the target in place
+		m := w.hint(old, podevent.Deleted, "web")
+		m.Receives = 2
+		if w.process(m); w.holds(webARN) != "10.0.0.1" {
+			t.Errorf("left %q: group holds %q, want what b claims\n%s", left, w.holds(webARN), w.log.String())
+		}
+	}
+}
+
+// TestReadAlong_I3: a pod without a hint in the batch is registered, and gone when
+// the registrar looks again.
+func TestReadAlong_I3(t *testing.T) {
+	for name, end := range map[string]func(w *world){
+		"gone":      func(w *world) { w.remove("c") },
+		"replaced":  func(w *world) { w.set("c ip=10.0.0.4 uid=c2") },
+		"unlabeled": func(w *world) { w.set("c ip=10.0.0.3 app=other") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.set("c ip=10.0.0.3")
+			ms := []queue.Message{w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"), w.hint(*w.set("b ip=10.0.0.2"), podevent.IPAssigned, "web")}
+			w.groups[webARN].onCall = func(string) { end(w); w.groups[webARN].onCall = nil }
+			w.process(ms...)
+			if got := w.holds(webARN); strings.Contains(got, "10.0.0.3") || !strings.HasPrefix(got, "10.0.0.1 10.0.0.2") {
+				t.Errorf("group holds %q, want 10.0.0.3 out again\n%s", got, w.log.String())
+			}
+		})
+	}
+}
+
+// TestOldReading_I3: what was read more than 2 s before the call is read again.
+func TestOldReading_I3(t *testing.T) {
+	t.Run("registration", func(t *testing.T) {
+		w := newWorld(t)
+		m := w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web")
+		w.groups[webARN].onHealth = func() { w.pass(3 * time.Second); w.remove("a") }
+		if w.process(m); len(w.groups[webARN].calls) != 0 {
+			t.Errorf("calls %q, want none for a pod that is gone", w.groups[webARN].calls)
+		}
+	})
+	t.Run("removal", func(t *testing.T) {
+		w := newWorld(t)
+		w.targets("10.0.0.1=healthy 10.0.0.2=healthy")
+		m := w.hint(*w.set("a ip=10.0.0.1 terminating"), podevent.Terminating, "web")
+		w.nodeReads = func() { w.nodeReads = nil; w.pass(3 * time.Second); w.remove("a"); w.set("b ip=10.0.0.1") }
+		if w.process(m); len(w.groups[webARN].calls) != 0 {
+			t.Errorf("calls %q, want none for an address that is claimed again", w.groups[webARN].calls)
+		}
+	})
+}
+
+// TestSticks_I5: a key that keeps draining is not called done.
+func TestSticks_I5(t *testing.T) {
+	w := newWorld(t)
+	w.targets("10.0.0.1=draining")
+	m := w.hint(*w.set("b ip=10.0.0.1"), podevent.IPAssigned, "web")
+	w.groups[webARN].onCall = func(string) { w.targets("10.0.0.1=draining") }
+	if failed := w.process(m); len(failed) != 1 {
+		t.Errorf("failed %v, want the hint again: its target does not stick", failed)
 	}
 }
 
@@ -448,9 +646,12 @@ func TestVerifyPrefer(t *testing.T) {
 			ms := []queue.Message{w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"), w.hint(*w.set("z ip=10.0.0.9 terminating"), podevent.Terminating, "web")}
 			w.podReads = func(string) error { return tt.err }
 			w.pass(tt.age)
-			w.process(ms...)
+			failed := w.process(ms...)
 			if got := w.holds(webARN); got != tt.want {
 				t.Errorf("group holds %q, want %q\n%s", got, tt.want, w.log.String())
+			}
+			if tt.age == 0 && len(failed) != 2 {
+				t.Errorf("failed %v, want both again: neither was verified", failed)
 			}
 		})
 	}

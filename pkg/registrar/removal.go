@@ -37,30 +37,57 @@ func (r *Registrar) removals(ctx context.Context, w *groupWork, hs []*hint, pods
 		r.cannotRemove(hs, w.g, cands, err)
 		return 0
 	}
+	lim.Complete = whole
+	at := r.Now()
 	owners, err := r.owners(ctx, w, bs, hs, cands)
 	if err != nil {
 		r.cannotRemove(hs, w.g, cands, err)
 		return 0
 	}
-	lim.Complete = whole
 	everyone := append(owners.all(), pods...)
 	v = r.look(w, bs, everyone)
-	cands = candidates(ids, v.keys(), current)
-	evidence, err := r.evidence(ctx, w, bs, hs, v, everyone, cands)
+	changes, err := r.judged(ctx, w, bs, hs, v, everyone, ids, current, lim)
+	if err == nil {
+		changes.Deregister, err = r.confirmed(ctx, w, bs, hs, changes.Deregister, at)
+	}
 	if err != nil {
 		r.cannotRemove(hs, w.g, cands, err)
 		return 0
 	}
-	changes := plan.Diff(nil, evidence, current, lim)
-	if slices.ContainsFunc(changes.Deregister, unwitnessed) {
-		if evidence, err = r.everything(ctx, w, bs, hs, everyone, current); err != nil {
-			r.cannotRemove(hs, w.g, cands, err)
-			return 0
-		}
-		changes = plan.Diff(nil, evidence, current, lim)
-		changes.Deregister = slices.DeleteFunc(changes.Deregister, func(c plan.Change) bool { return !ids[c.ID] })
-	}
 	return r.deregister(ctx, w, hs, bs, changes, current)
+}
+
+// judged is the plan for the touched keys that nobody claims.
+func (r *Registrar) judged(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint, v view, everyone []seen,
+	ids map[string]bool, current map[claim.Key]plan.Target, lim plan.Limits) (plan.Changes, error) {
+	evidence, err := r.evidence(ctx, w, bs, hs, v, everyone, candidates(ids, v.keys(), current))
+	if err != nil {
+		return plan.Changes{}, err
+	}
+	changes := plan.Diff(nil, evidence, current, lim)
+	if !slices.ContainsFunc(changes.Deregister, unwitnessed) {
+		return changes, nil
+	}
+	if evidence, err = r.everything(ctx, w, bs, hs, everyone, current); err != nil {
+		return plan.Changes{}, err
+	}
+	changes = plan.Diff(nil, evidence, current, lim)
+	changes.Deregister = slices.DeleteFunc(changes.Deregister, func(c plan.Change) bool { return !ids[c.ID] })
+	return changes, nil
+}
+
+// confirmed asks once more who has the addresses, if it was asked too long ago,
+// and returns the changes whose keys still nobody claims (I3).
+func (r *Registrar) confirmed(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint, cs []plan.Change, at time.Time) ([]plan.Change, error) {
+	if len(cs) == 0 || r.Now().Sub(at) <= decisionMaxAge {
+		return cs, nil
+	}
+	owners, err := r.owners(ctx, w, bs, hs, keysOf(cs))
+	if err != nil {
+		return nil, err
+	}
+	claimed := r.look(w, bs, owners.all()).keys()
+	return slices.DeleteFunc(cs, func(c plan.Change) bool { return claimed[c.Key] }), nil
 }
 
 func unwitnessed(c plan.Change) bool { return c.Witness == plan.Unwitnessed }
@@ -154,8 +181,8 @@ func frozen(tags map[string]string) bool {
 	return set && v != "" && v != "false"
 }
 
-// tagsMaxAge is the age of a decision that is still acted on (I3).
-const tagsMaxAge = 2 * time.Second
+// decisionMaxAge is the age of a reading that is still acted on (I3).
+const decisionMaxAge = 2 * time.Second
 
 // tagBook keeps tags as long as a decision is still acted on (I3).
 type tagBook struct {
@@ -173,7 +200,7 @@ func (b *tagBook) of(ctx context.Context, arn string, read func(context.Context,
 	b.mu.Lock()
 	e, known := b.m[arn]
 	b.mu.Unlock()
-	if known && b.now().Sub(e.read) < tagsMaxAge {
+	if known && b.now().Sub(e.read) < decisionMaxAge {
 		return e.tags, nil
 	}
 	at := b.now()
@@ -218,6 +245,7 @@ func (r *Registrar) deregister(ctx context.Context, w *groupWork, hs []*hint, bs
 		}
 	}
 	w.removed = keysOf(gone)
+	w.leaveOpen(w.removed)
 	r.blame(hs, w.g, res.Failed)
 	r.report(ctx, w, hs, record{deregister: gone, failed: res.Failed, operation: "deregister", current: current})
 	return len(gone)
@@ -249,14 +277,14 @@ func (e errHeld) Error() string { return "removal held: " + string(e) }
 // owned is who has the candidate addresses now.
 type owned struct {
 	mu   sync.Mutex
-	pods map[[2]string]seen
+	pods map[[2]string]seen // by cluster and UID: readings of one name may be of two pods
 }
 
 func (o *owned) add(clusterName string, ps ...seen) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, p := range ps {
-		o.pods[podKey(clusterName, p.Namespace, p.Name)] = p
+		o.pods[[2]string{clusterName, p.UID}] = p
 	}
 }
 
@@ -272,15 +300,18 @@ func (o *owned) all() []seen {
 // addresses (I2). One cluster that can't be asked is an error: the removal of an
 // address needs every one of them.
 func (r *Registrar) owners(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint, cands []claim.Key) (*owned, error) {
+	names := r.clustersOf(bs)
+	for _, name := range names {
+		if _, known := r.Clusters[name]; !known {
+			return nil, errUnknownCluster(name)
+		}
+	}
 	o := &owned{pods: map[[2]string]seen{}}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	asked := map[string]bool{}
-	for _, name := range r.clustersOf(bs) {
-		api, ok := r.Clusters[name]
-		if !ok {
-			return nil, errUnknownCluster(name)
-		}
+	for _, name := range names {
+		api := r.Clusters[name]
 		for _, k := range cands {
 			if asked[name+"\x00"+k.ID] {
 				continue

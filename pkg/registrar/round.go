@@ -1,6 +1,7 @@
 package registrar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -24,17 +25,14 @@ type next struct {
 // registering, then deregistering (I6). An error is one that stopped everything;
 // the failure of single keys is given to the hints they belong to.
 func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, error) {
+	w.open = map[claim.Key]bool{}
 	bs, _ := r.bindingsOf(ctx, w, r.rules.cached(), hs)
-	pods := w.pods(hs)
-	if len(w.removed) > 0 { // whoever has the address by now may claim it (I3)
-		owners, err := r.owners(ctx, w, bs, hs, w.removed)
-		if err != nil {
-			return next{}, err
-		}
-		pods, w.removed = append(pods, owners.all()...), nil
+	pods, err := r.pods(ctx, w, bs, hs)
+	if err != nil {
+		return next{}, err
 	}
 	v := r.look(w, bs, pods)
-	ids := touched(w.g, hs, pods, v)
+	ids := touched(w, hs, pods, v)
 	if w.isRight(v, ids) {
 		return next{}, nil
 	}
@@ -43,17 +41,58 @@ func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, 
 		r.forgetGone(w.g, err)
 		return next{}, err
 	}
+	if r.Now().Sub(w.read) > decisionMaxAge { // the pods may have moved on (I3)
+		r.readPods(ctx, w, hs)
+		hs = unfinished(hs)
+		if len(hs) == 0 {
+			return next{}, nil
+		}
+		pods = w.pods(hs)
+		v = r.look(w, bs, pods)
+		ids = touched(w, hs, pods, v)
+	}
+	if asked := doubtful(w.g, hs, v, current); len(asked) > 0 {
+		owners, err := r.owners(ctx, w, bs, hs, asked)
+		if err != nil {
+			r.cannotRemove(hs, w.g, asked, err)
+		} else {
+			pods = append(pods, owners.all()...)
+			v = r.look(w, bs, pods)
+		}
+	}
+	return r.act(ctx, w, hs, bs, pods, ids, v, current), nil
+}
+
+// pods returns the pods read for the hints, those registered by the last round,
+// and whoever has the addresses that the last round removed (I3).
+func (r *Registrar) pods(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint) ([]seen, error) {
+	pods, err := r.readAdded(ctx, w, w.pods(hs))
+	if err != nil || len(w.removed) == 0 {
+		return pods, err
+	}
+	owners, err := r.owners(ctx, w, bs, hs, w.removed)
+	if err != nil {
+		return nil, err
+	}
+	w.removed = nil
+	return append(pods, owners.all()...), nil
+}
+
+// act makes the changes of a round.
+func (r *Registrar) act(ctx context.Context, w *groupWork, hs []*hint, bs []binding.Binding, pods []seen, ids map[string]bool, v view, current map[claim.Key]plan.Target) next {
 	w.right = map[claim.Key]bool{}
 	for _, c := range v.claims {
 		t, held := current[c.Key]
 		w.right[c.Key] = held && t.Health != plan.Draining
 	}
+	before := len(w.added)
 	adds := plan.Diff(v.claims, nil, current, plan.Limits{})
 	var n next
 	var failed map[claim.Key]error
 	if len(adds.Register) > 0 {
 		if n.after = r.pace.due(w.g.ARN); n.after > 0 {
 			n.again = true // what becomes due meanwhile goes into the same call
+			w.leaveOpen(keysOf(adds.Register))
 		} else {
 			failed = r.register(ctx, w, hs, bs, adds.Register, &n)
 		}
@@ -67,8 +106,40 @@ func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, 
 			maps.Copy(failed, r.register(ctx, w, hs, bs, full, &n))
 		}
 	}
+	w.added = w.added[before:]
 	r.blame(hs, w.g, failed)
-	return n, nil
+	return n
+}
+
+// doubtful returns the touched keys that no pod read so far claims and whose
+// owners nobody may have asked for after they went: what drains, and, where a
+// message comes once more, what is absent. The one who removed them may have
+// ended before it looked again (I2, I3).
+func doubtful(g claim.Group, hs []*hint, v view, current map[claim.Key]plan.Target) []claim.Key {
+	claimed, state := map[string]bool{}, map[string]plan.Health{}
+	for k := range v.keys() {
+		claimed[k.ID] = true
+	}
+	for k, t := range current {
+		if state[k.ID] == "" || t.Health == plan.Draining {
+			state[k.ID] = cmp.Or(t.Health, plan.Unavailable)
+		}
+	}
+	var out []claim.Key
+	for _, h := range hs {
+		for _, id := range h.ids(g.Family) {
+			lost := state[id] == plan.Draining || state[id] == "" && h.msg.Receives > 1
+			if lost && !claimed[id] && !h.preferred {
+				out = append(out, claim.Key{ID: id})
+			}
+		}
+	}
+	return out
+}
+
+// unfinished returns the hints that have no outcome yet.
+func unfinished(hs []*hint) []*hint {
+	return slices.DeleteFunc(slices.Clone(hs), func(h *hint) bool { return h.outcome.result != "" })
 }
 
 func refusedByQuota(changes []plan.Change, failed map[claim.Key]error) []plan.Change {
@@ -103,10 +174,14 @@ func (w *groupWork) isRight(v view, ids map[string]bool) bool {
 	return true
 }
 
-// touched returns the addresses on which claims may have changed: the hints'
-// and those of pods read along that no longer claim theirs.
-func touched(g claim.Group, hs []*hint, pods []seen, v view) map[string]bool {
-	ids := map[string]bool{}
+// touched returns the addresses on which claims may have changed: the hints',
+// those of pods read along that no longer claim theirs, and those that the last
+// round registered.
+func touched(w *groupWork, hs []*hint, pods []seen, v view) map[string]bool {
+	g, ids := w.g, map[string]bool{}
+	for _, c := range w.added {
+		ids[c.ID] = true
+	}
 	for _, h := range hs {
 		if h.preferred {
 			continue // an event that was not verified removes nothing
@@ -141,7 +216,10 @@ func (r *Registrar) register(ctx context.Context, w *groupWork, hs []*hint, bs [
 				continue
 			}
 			done = append(done, c)
-			w.right[c.Key] = c.Was != plan.Draining // one that was draining is watched until it sticks (I5)
+			w.added = append(w.added, claim.Claim{Key: c.Key, Cluster: c.Cluster, Pod: c.Pod, UID: c.UID, Node: c.Node, Rule: c.Rule})
+			if w.right[c.Key] = c.Was != plan.Draining; !w.right[c.Key] {
+				w.leaveOpen([]claim.Key{c.Key}) // it is watched until it sticks (I5)
+			}
 			n.again = true
 		}
 		maps.Copy(failed, res.Failed)
@@ -178,13 +256,19 @@ func (r *Registrar) byMode(bs []binding.Binding, changes []plan.Change) (manage,
 	return manage, observe
 }
 
+// modeOf returns the mode of a rule. What no rule of the group is known to be
+// behind is only changed where all of them manage.
 func modeOf(bs []binding.Binding, rule string) binding.Mode {
+	mode := binding.Manage
 	for i := range bs {
-		if bs[i].Rule == rule {
+		switch {
+		case bs[i].Rule == rule:
 			return bs[i].Mode
+		case bs[i].Mode == binding.Observe:
+			mode = binding.Observe
 		}
 	}
-	return binding.Manage
+	return mode
 }
 
 // byZone parts changes by the zone that their bindings name.

@@ -48,14 +48,14 @@ func (r *Registrar) bindingsOf(ctx context.Context, w *groupWork, bs []binding.B
 type view struct {
 	claims    []claim.Claim            // by enabled bindings: to be registered
 	protected map[claim.Key]bool       // claimed under a disabled rule: not registered, not removed (I8)
-	selected  map[string]bool          // UIDs that a binding of the group selects
+	rules     map[string]string        // by UID, the rule that selects the pod; one that manages, if any does
 	within    map[string]bool          // UIDs with an address within the podCIDRs of a binding that selects them
 	refusals  map[string]claim.Refusal // by UID, of selected pods that claim nothing
 }
 
 // look asks of each pod what it claims under each binding (I2).
 func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []seen) view {
-	v := view{protected: map[claim.Key]bool{}, selected: map[string]bool{}, within: map[string]bool{}, refusals: map[string]claim.Refusal{}}
+	v := view{protected: map[claim.Key]bool{}, rules: map[string]string{}, within: map[string]bool{}, refusals: map[string]claim.Refusal{}}
 	for _, p := range pods {
 		e, err := r.event(w, p)
 		if err != nil {
@@ -67,7 +67,9 @@ func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []seen) view {
 			if !b.Pattern.Matches(e) {
 				continue
 			}
-			v.selected[p.UID] = true
+			if v.rules[p.UID] == "" || b.Mode == binding.Manage && modeOf(bs, v.rules[p.UID]) == binding.Observe {
+				v.rules[p.UID] = b.Rule
+			}
 			v.within[p.UID] = v.within[p.UID] || inCIDRs(p.Pod, b)
 			k, refusal := claim.Of(p.Pod, b, w.g)
 			switch {

@@ -1,9 +1,9 @@
 package registrar
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/cluster"
 	"github.com/elbridge/elbridge/pkg/plan"
+	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
 // goneMaxAge is how young a hint must be that witnesses, after a 404, that its
@@ -29,7 +30,7 @@ func (r *Registrar) evidence(ctx context.Context, w *groupWork, bs []binding.Bin
 			byID[id] = append(byID[id], p)
 		}
 	}
-	nodes, err := r.nodesReady(ctx, hs, byID, cands)
+	nodes, err := r.nodesReady(ctx, hs, w.added, byID, cands)
 	if err != nil {
 		return nil, err
 	}
@@ -44,65 +45,112 @@ func (r *Registrar) evidence(ctx context.Context, w *groupWork, bs []binding.Bin
 // address, none of which claims it.
 func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []*hint, v view, owners []seen, ready map[[2]string]bool) plan.Evidence {
 	ev := r.attribution(k, w, hs)
-	slices.SortFunc(owners, func(a, b seen) int { // the same evidence in whatever order they were read
-		return compareSeen(a, b)
+	owners = slices.DeleteFunc(slices.Clone(owners), func(p seen) bool { // the host's address is everybody's there
+		return p.HostNetwork && v.rules[p.UID] == "" && hintOf(hs, p.UID) == nil
 	})
+	slices.SortFunc(owners, compareSeen) // the same evidence in whatever order they were read
+	var living []seen
 	for _, p := range owners {
 		if p.Terminating || p.Finished() {
 			continue
 		}
-		h := hintOf(hs, p.UID)
-		switch {
-		case v.selected[p.UID]: // it is there, and only does not ask for traffic now
-			return ev
-		case h == nil:
-			ev.Witness = plan.OtherOwner
-		case r.deselected(h, w, p):
+		if v.rules[p.UID] != "" { // it is there, and only does not ask for traffic now
+			return of(p, v.rules[p.UID])
+		}
+		living = append(living, p)
+	}
+	for _, p := range living {
+		if rule := r.deselected(hs, w, bs, p); rule != "" {
+			ev = of(p, rule)
 			ev.Witness = plan.Deselected
+			return ev
+		}
+	}
+	if len(living) > 0 {
+		if p := living[0]; !p.HostNetwork && namedForAnother(hs, k.ID, p.UID, w.g.Family) {
+			ev.Witness = plan.OtherOwner
 		}
 		return ev
 	}
 	for _, p := range owners {
-		ours := v.selected[p.UID] || hintOf(hs, p.UID) != nil
-		if ours && ready[[2]string{p.cluster, p.NodeName}] {
-			return plan.Evidence{Witness: plan.PodEnded, Shown: v.selected[p.UID] && v.within[p.UID], Cluster: p.cluster,
-				Pod: p.Namespace + "/" + p.Name, UID: p.UID, Node: p.NodeName, Rule: ev.Rule}
-		}
-	}
-	if len(owners) > 0 {
-		return ev
-	}
-	for _, h := range hs {
-		d := h.Detail
-		if h.gone && h.touches(k.ID, w.g.Family) && d.UID != "" && h.age(r.Now()) < goneMaxAge && ready[[2]string{d.Cluster, d.NodeName}] {
-			ev.Witness = plan.PodGone
+		if rule := r.endedUnder(p, hs, v, k.ID, w.g.Family); rule != "" && ready[[2]string{p.cluster, p.NodeName}] {
+			ev = of(p, rule)
+			ev.Witness, ev.Shown = plan.PodEnded, v.within[p.UID]
 			return ev
 		}
+	}
+	if len(owners) == 0 && r.goneFrom(k.ID, w, hs, ready) {
+		ev.Witness = plan.PodGone
 	}
 	return ev
 }
 
-// deselected reports whether the pod's own labels changed from selected to not:
-// the hint carries labels that the rule, as it is now, selects, and the pod has
-// others (a changed rule selects neither).
-func (r *Registrar) deselected(h *hint, w *groupWork, p seen) bool {
-	if maps.Equal(h.Detail.Labels, p.Labels) && h.Detail.Previous == nil {
-		return false
-	}
-	was := *p.Pod
-	was.Labels = h.Detail.Labels
-	if e, err := r.event(w, seen{p.cluster, &was}); err == nil && h.bind.Pattern.Matches(e) {
-		return true
-	}
-	if h.Detail.Previous == nil || h.Detail.Previous.Labels == nil {
-		return false
-	}
-	was.Labels = h.Detail.Previous.Labels
-	e, err := r.event(w, seen{p.cluster, &was})
-	return err == nil && h.bind.Pattern.Matches(e)
+// of attributes a key to a pod and the rule that selects it.
+func of(p seen, rule string) plan.Evidence {
+	return plan.Evidence{Cluster: p.cluster, Pod: p.Namespace + "/" + p.Name, UID: p.UID, Node: p.NodeName, Rule: rule}
 }
 
-// attribution names the hint behind a key, as far as one is.
+// endedUnder returns the rule that selects an ended pod, or whose hint names it,
+// and "" if the pod is not known to be the one behind the key: its object may
+// outlive its hold on the address by days (P046).
+func (r *Registrar) endedUnder(p seen, hs []*hint, v view, id string, f claim.Family) string {
+	if h := hintOf(hs, p.UID); h != nil {
+		return cmp.Or(v.rules[p.UID], h.bind.Rule)
+	}
+	if namedForAnother(hs, id, p.UID, f) {
+		return ""
+	}
+	return v.rules[p.UID]
+}
+
+// namedForAnother reports whether a hint names the address for another pod than
+// this one: the target was that pod's.
+func namedForAnother(hs []*hint, id, uid string, f claim.Family) bool {
+	return slices.ContainsFunc(hs, func(h *hint) bool { return h.Detail.UID != uid && h.touches(id, f) })
+}
+
+// goneFrom reports whether a pod with this address is gone, by a hint young
+// enough to name UID and node, or by a reading of our own a moment ago.
+func (r *Registrar) goneFrom(id string, w *groupWork, hs []*hint, ready map[[2]string]bool) bool {
+	for _, h := range hs {
+		d := h.Detail
+		if h.gone && h.touches(id, w.g.Family) && d.UID != "" && h.age(r.Now()) < goneMaxAge && ready[[2]string{d.Cluster, d.NodeName}] {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.added, func(c claim.Claim) bool { return c.ID == id && ready[[2]string{c.Cluster, c.Node}] })
+}
+
+// deselected returns the rule that the pod's own labels lost: a hint carries
+// labels that a rule, as it is now, selects, and the pod has others. A changed
+// rule selects neither.
+func (r *Registrar) deselected(hs []*hint, w *groupWork, bs []binding.Binding, p seen) string {
+	for _, c := range w.added { // by a reading of ours a moment ago: it is put back as it was
+		if c.UID == p.UID {
+			return c.Rule
+		}
+	}
+	for _, h := range hs {
+		if h.Detail.UID != p.UID {
+			continue
+		}
+		was := []podevent.Pod{*p.Pod, *p.Pod}
+		was[0].Labels, was[0].Annotations = h.Detail.Labels, h.Detail.Annotations
+		if h.Detail.Previous != nil && h.Detail.Previous.Labels != nil {
+			was[1].Labels = h.Detail.Previous.Labels
+		}
+		for i := range was {
+			if e, err := r.event(w, seen{p.cluster, &was[i]}); err == nil {
+				if b := slices.IndexFunc(bs, func(b binding.Binding) bool { return b.Pattern.Matches(e) }); b >= 0 {
+					return bs[b].Rule
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// attribution names the hint or the registration behind a key, as far as one is.
 func (r *Registrar) attribution(k claim.Key, w *groupWork, hs []*hint) plan.Evidence {
 	for _, h := range hs {
 		if h.touches(k.ID, w.g.Family) {
@@ -110,7 +158,12 @@ func (r *Registrar) attribution(k claim.Key, w *groupWork, hs []*hint) plan.Evid
 			return plan.Evidence{Cluster: d.Cluster, Pod: d.Namespace + "/" + d.Name, UID: d.UID, Node: d.NodeName, Rule: h.bind.Rule}
 		}
 	}
-	return plan.Evidence{Rule: hs[0].bind.Rule}
+	for _, c := range w.added {
+		if c.ID == k.ID {
+			return plan.Evidence{Cluster: c.Cluster, Pod: c.Pod, UID: c.UID, Node: c.Node, Rule: c.Rule}
+		}
+	}
+	return plan.Evidence{}
 }
 
 // hintOf returns the hint of that pod, or nil.
@@ -123,13 +176,17 @@ func hintOf(hs []*hint, uid string) *hint {
 	return nil
 }
 
-// nodesReady reads the nodes of the hints' pods and of the owners, each once.
-func (r *Registrar) nodesReady(ctx context.Context, hs []*hint, byID map[string][]seen, cands []claim.Key) (map[[2]string]bool, error) {
+// nodesReady reads the nodes of the pods that hints name, that were registered
+// here and that have the addresses, each once.
+func (r *Registrar) nodesReady(ctx context.Context, hs []*hint, added []claim.Claim, byID map[string][]seen, cands []claim.Key) (map[[2]string]bool, error) {
 	want := map[[2]string]bool{}
 	for _, h := range hs {
 		if h.Detail.NodeName != "" {
 			want[[2]string{h.Detail.Cluster, h.Detail.NodeName}] = false
 		}
+	}
+	for _, c := range added {
+		want[[2]string{c.Cluster, c.Node}] = false
 	}
 	for _, k := range cands {
 		for _, p := range byID[k.ID] {

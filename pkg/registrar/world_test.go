@@ -50,6 +50,7 @@ type world struct {
 	bus    map[string]string // tags
 
 	podReads   func(name string) error // a fault, or something that happens meanwhile
+	nodeReads  func()
 	rulesErr   error
 	busErr     error
 	log        bytes.Buffer
@@ -73,6 +74,7 @@ type group struct {
 	healthErr error
 	callErr   error
 	onCall    func(verb string)
+	onHealth  func()
 }
 
 func newWorld(t testing.TB) *world {
@@ -133,6 +135,8 @@ func (w *world) set(text string) *podevent.Pod {
 			p.NodeName = v
 		case "ready":
 			p.Ready, p.ContainersReady = true, true
+		case "host":
+			p.HostNetwork = true
 		case "terminating":
 			p.Terminating = true
 		case "ended":
@@ -255,6 +259,9 @@ func (w *world) find(ok func(*podevent.Pod) bool) ([]*podevent.Pod, error) {
 }
 
 func (w *world) Node(_ context.Context, name string) (cluster.Node, error) {
+	if w.nodeReads != nil {
+		w.nodeReads()
+	}
 	ready, known := w.nodes[name]
 	if !known {
 		return cluster.Node{}, cluster.ErrNotFound
@@ -351,9 +358,12 @@ func (g groupsOf) Describe(_ context.Context, ref binding.GroupRef) (claim.Group
 }
 
 func (g groupsOf) Health(_ context.Context, gr claim.Group) (map[claim.Key]plan.Target, error) {
+	x, err := g.get(gr.ARN)
+	if err == nil && x.onHealth != nil {
+		x.onHealth()
+	}
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()
-	x, err := g.get(gr.ARN)
 	if err != nil || x.healthErr != nil {
 		return nil, errors.Join(err, x.healthErr)
 	}
@@ -379,6 +389,9 @@ func (g groupsOf) Register(_ context.Context, gr claim.Group, ks []claim.Key, _ 
 			if h != plan.Draining {
 				serving++
 			}
+		}
+		if h := x.targets[k]; h != "" && h != plan.Draining {
+			return nil // it is there already
 		}
 		if serving >= x.quota {
 			return targetgroup.ErrQuota
