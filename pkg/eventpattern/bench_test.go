@@ -26,6 +26,10 @@ var benchKinds = []struct{ name, pattern string }{
 	{"exact", `{"source":["elbridge"],"detail-type":["Pod State Change"],"detail":{"cluster":["blue"],"namespace":["%[2]s"],"labels":{"app.kubernetes.io/name":["%[3]s"]}}}`},
 	{"wildcard", `{"source":["elbridge"],"detail":{"cluster":["blue"],"name":[{"wildcard":"%[3]s-*-*"}]}}`},
 	{"numeric", `{"source":["elbridge"],"detail":{"cluster":["blue"],"restartCount":[{"numeric":[">=",%[4]d,"<",%[5]d]}]}}`},
+	{"prefix", `{"source":["elbridge"],"detail":{"cluster":["blue"],"name":[{"prefix":"%[3]s-"}]}}`},
+	{"suffix", `{"source":["elbridge"],"detail":{"cluster":["blue"],"labels":{"app.kubernetes.io/name":[{"suffix":"%[3]s"}]}}}`},
+	{"ignore-case", `{"source":["elbridge"],"detail":{"cluster":["blue"],"labels":{"application":[{"equals-ignore-case":"%[3]s"}]}}}`},
+	{"label-keys", `{"source":["elbridge"],"detail":{"cluster":["blue"],"labels":{"application%[7]s":["checkout"]}}}`},
 	{"anything-but", `{"source":["elbridge"],"detail":{"cluster":["blue"],"labels":{"application":[{"anything-but":["%[6]s","x%[1]d"]}]}}}`},
 }
 
@@ -33,11 +37,12 @@ func benchSet(tb testing.TB, pattern string, n int) *eventpattern.Set {
 	tb.Helper()
 	patterns := make([]*eventpattern.Pattern, n)
 	for i := range patterns {
-		namespace, app, low, other := "shop", "checkout", 3, "none"
+		namespace, app, low, other, key := "shop", "checkout", 3, "none", ""
 		if i > 0 {
-			namespace, app, low, other = fmt.Sprintf("shop-%d", i%50), fmt.Sprintf("app-%d", i), 1000+i, "checkout"
+			namespace, app, low, other, key = fmt.Sprintf("shop-%d", i%50), fmt.Sprintf("app-%d", i), 1000+i, "checkout", fmt.Sprintf("-%d", i)
 		}
-		patterns[i] = mustParse(tb, fmt.Sprintf(pattern+"%.0[1]d%.0[2]s%.0[3]s%.0[4]d%.0[5]d%.0[6]s", i, namespace, app, low, low+1, other))
+		all := pattern + "%.0[1]d%.0[2]s%.0[3]s%.0[4]d%.0[5]d%.0[6]s%.0[7]s" // every argument is used
+		patterns[i] = mustParse(tb, fmt.Sprintf(all, i, namespace, app, low, low+1, other, key))
 	}
 	return eventpattern.NewSet(patterns)
 }

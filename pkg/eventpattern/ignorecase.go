@@ -3,6 +3,7 @@ package eventpattern
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 type ignoreCase struct{ text folded }
@@ -67,6 +68,45 @@ func (t folded) isSuffix(s string) bool {
 		}
 	}
 	return true
+}
+
+// key is equal for all texts that the pattern's text matches, see appendFolded.
+func (t folded) key() string {
+	var out []byte
+	for _, c := range t {
+		out = appendFolded(out, c.lower)
+	}
+	return string(out)
+}
+
+// appendFolded appends a text in a form that does not depend on case: what it
+// makes of the upper and of the lower form of a character is the same.
+func appendFolded(out []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			for _, r := range s[i:] {
+				out = append(out, foldRune(r)...)
+			}
+			return out
+		}
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// foldRune goes down, up and down again, as forms have forms of their own.
+func foldRune(r rune) string {
+	var out string
+	for _, l := range lowerForm(r) {
+		for _, u := range upperForm(l) {
+			out += lowerForm(u)
+		}
+	}
+	return out
 }
 
 func lowerForm(r rune) string {

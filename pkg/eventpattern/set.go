@@ -7,15 +7,16 @@ import (
 
 // Set is many patterns, matched together in one pass: a condition that several
 // patterns share is looked at once for an event, and patterns are tried only
-// where the strings that tell them apart occur. It is immutable and safe for
+// where the values that tell them apart occur. It is immutable and safe for
 // concurrent use.
 type Set struct {
 	branches   []setBranch
-	conditions int      // how many distinct ones there are
-	patterns   int      // how many there are, nil ones included
-	anchors    []anchor // one for each path that anchors branches
-	others     []int32  // branches without an anchor: tried for every event
-	paths      pathSet  // every path that a condition names
+	conditions int              // how many distinct ones there are
+	patterns   int              // how many there are, nil ones included
+	anchors    []*index         // one for each path that anchors branches, sorted by path
+	byHash     map[uint64]int32 // hash of the path -> index in anchors; nil if there are few
+	others     []int32          // branches without an anchor: tried for every event
+	paths      pathSet          // every path that a condition names
 	memos      sync.Pool
 }
 
@@ -24,13 +25,6 @@ type setBranch struct {
 	branch
 	pattern int32
 	rarest  int32 // index of the condition that the fewest branches share
-}
-
-// An anchor is a path at which branches want one of a list of plain strings.
-type anchor struct {
-	path     string
-	hash     uint64
-	branches map[string][]int32 // by string
 }
 
 // NewSet compiles patterns into a set. Nil entries match nothing.
@@ -86,65 +80,6 @@ func (s *Set) addBranches(patterns []*Pattern) {
 	}
 }
 
-// addAnchors gives each branch an anchor.
-func (s *Set) addAnchors() {
-	crowd := s.crowd()
-	places := map[string]int{} // path -> index in s.anchors
-	for i := range s.branches {
-		best := crowd.leastCrowded(s.branches[i].conditions)
-		if best == nil {
-			s.others = append(s.others, int32(i))
-			continue
-		}
-		j, ok := places[best.path]
-		if !ok {
-			j = len(s.anchors)
-			places[best.path] = j
-			s.anchors = append(s.anchors, anchor{path: best.path, hash: best.hash, branches: map[string][]int32{}})
-		}
-		values, _ := best.plainStrings()
-		for _, v := range values {
-			s.anchors[j].branches[v] = append(s.anchors[j].branches[v], int32(i))
-		}
-	}
-}
-
-// crowd counts the branches that want a plain string at a path.
-type crowd map[[2]string]int
-
-func (s *Set) crowd() crowd {
-	n := crowd{}
-	for i := range s.branches {
-		for _, c := range s.branches[i].conditions {
-			values, _ := c.plainStrings()
-			for _, v := range values {
-				n[[2]string{c.path, v}]++
-			}
-		}
-	}
-	return n
-}
-
-// leastCrowded returns the list of plain strings that the fewest branches share
-// values of, or nil where there is no such list.
-func (n crowd) leastCrowded(conditions []*condition) (best *condition) {
-	least := 0
-	for _, c := range conditions {
-		values, ok := c.plainStrings()
-		if !ok {
-			continue
-		}
-		sum := 0
-		for _, v := range values {
-			sum += n[[2]string{c.path, v}]
-		}
-		if best == nil || sum < least {
-			best, least = c, sum
-		}
-	}
-	return best
-}
-
 // Match reads an event and returns the indices of the patterns that match,
 // ascending. It does what ParseEvent and Matches do, and keeps nothing.
 func (s *Set) Match(event []byte) ([]int, error) {
@@ -172,39 +107,53 @@ func (s *Set) AppendMatches(hits []int, e *Event) []int {
 
 func (s *Set) match(e *Event, m *memo, hits []int) []int {
 	m.begin()
-	before := len(hits)
-	for i := range s.anchors {
-		a := &s.anchors[i]
-		for j := e.first(a.path, a.hash); j != none; j = e.after(j, a.path, a.hash) {
-			f := &e.fields[j]
-			if f.kind != kindString {
-				continue
+	r := run{set: s, event: e, memo: m, hits: hits, before: len(hits)}
+	if s.byHash != nil && len(s.anchors) > len(e.fields) {
+		for i := range e.fields {
+			if a, ok := s.byHash[e.fields[i].path]; ok { // if only the hash is equal, branches are tried in vain
+				s.anchors[a].find(&e.fields[i], &r)
 			}
-			for _, b := range a.branches[f.text] {
-				hits = s.try(e, m, b, hits)
+		}
+	} else {
+		for _, a := range s.anchors {
+			for j := e.first(a.path, a.hash); j != none; j = e.after(j, a.path, a.hash) {
+				a.find(&e.fields[j], &r)
 			}
 		}
 	}
-	for _, b := range s.others {
-		hits = s.try(e, m, b, hits)
+	r.tryAll(s.others)
+	slices.Sort(r.hits[r.before:])
+	return r.hits
+}
+
+// A run is one event's way through a set.
+type run struct {
+	set    *Set
+	event  *Event
+	memo   *memo
+	hits   []int
+	before int // how many hits are of other events
+}
+
+func (r *run) tryAll(branches []int32) {
+	for _, b := range branches {
+		r.try(b)
 	}
-	slices.Sort(hits[before:])
-	return hits
 }
 
 // try adds the pattern of a branch to the hits, if the branch matches and no
 // other one of the pattern did before.
-func (s *Set) try(e *Event, m *memo, i int32, hits []int) []int {
-	b := &s.branches[i]
+func (r *run) try(i int32) {
+	b, m := &r.set.branches[i], r.memo
 	if m.branches[i] == m.event || m.patterns[b.pattern] == m.event {
-		return hits
+		return
 	}
 	m.branches[i] = m.event
-	if m.alone(e, b.conditions[b.rarest], b.numbers[b.rarest]) == 0 || !b.matches(e, m) {
-		return hits
+	if m.alone(r.event, b.conditions[b.rarest], b.numbers[b.rarest]) == 0 || !b.matches(r.event, m) {
+		return
 	}
 	m.patterns[b.pattern] = m.event
-	return append(hits, int(b.pattern))
+	r.hits = append(r.hits, int(b.pattern))
 }
 
 // memo remembers, for one event, what has been looked at. Entries of earlier
@@ -215,6 +164,7 @@ type memo struct {
 	branches   []uint32 // event for which a branch was tried last
 	patterns   []uint32 // event for which a pattern matched last
 	flat       flattener
+	folded     []byte // scratch
 }
 
 // maxKept bounds the memory of an event that is kept for the next one, in fields,
