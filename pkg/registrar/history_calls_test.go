@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"testing/synctest"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/binding"
@@ -152,27 +152,31 @@ type gate struct {
 	open chan struct{}
 }
 
-var gateLock sync.Mutex
-
 // yield waits until the tape lets this call go on.
 func (s *sim) yield(name string) error {
 	g := &gate{name: name, open: make(chan struct{})}
-	gateLock.Lock()
+	s.lock.Lock()
 	s.gates = append(s.gates, g)
-	gateLock.Unlock()
+	s.lock.Unlock()
 	<-g.open
 	return nil
 }
 
+func (s *sim) waiting() int {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return len(s.gates)
+}
+
 // release opens the nth gate in the order of their names.
 func (s *sim) release(n int) {
-	gateLock.Lock()
+	s.lock.Lock()
 	slices.SortStableFunc(s.gates, func(a, b *gate) int { return cmp.Compare(a.name, b.name) })
 	g := s.gates[n]
 	s.gates = slices.Delete(s.gates, n, n+1)
-	gateLock.Unlock()
+	s.lock.Unlock()
 	close(g.open)
-	synctestWait()
+	synctest.Wait()
 }
 
 var errKilled = errors.New("killed")

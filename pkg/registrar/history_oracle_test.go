@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing/synctest"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/bus"
@@ -14,8 +13,6 @@ import (
 	"github.com/elbridge/elbridge/pkg/plan"
 	"github.com/elbridge/elbridge/pkg/podevent"
 )
-
-func synctestWait() { synctest.Wait() }
 
 // claimant is a pod with a key that it claims in a group.
 type claimant struct {

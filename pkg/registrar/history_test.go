@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +136,7 @@ type sim struct {
 	freedAt map[string]time.Time // addresses
 	fault   string
 	cpus    []*instance
+	lock    sync.Mutex // of gates
 	gates   []*gate
 	claimed map[claimant]span // since when a pod claims a key without a gap
 	removed []removal
@@ -184,8 +186,8 @@ func (s *sim) run() {
 func (s *sim) step(c int) {
 	synctest.Wait()
 	switch {
-	case c < 8 && len(s.gates) > 0:
-		s.release(s.choice(len(s.gates)))
+	case c < 8 && s.waiting() > 0:
+		s.release(s.choice(s.waiting()))
 	case c == 8 || c == 9:
 		s.receive()
 	case c == 10:
@@ -206,6 +208,7 @@ func (s *sim) step(c int) {
 // sleep moves the clock and stores what other webhooks have held long enough.
 func (s *sim) sleep(d time.Duration) {
 	time.Sleep(d)
+	synctest.Wait()
 	for len(s.writes) > 0 && time.Since(s.writes[0].at) > 25*time.Second {
 		s.storeOne()
 	}
@@ -235,8 +238,8 @@ func (s *sim) settle() {
 	s.observe()
 	for range 40 {
 		for synctest.Wait(); s.busy(); synctest.Wait() {
-			if len(s.gates) > 0 {
-				s.release(s.choice(len(s.gates)))
+			if s.waiting() > 0 {
+				s.release(s.choice(s.waiting()))
 			} else {
 				s.sleep(20 * time.Millisecond)
 			}
@@ -262,7 +265,7 @@ func (s *sim) close() {
 		c.dead = true
 	}
 	for synctest.Wait(); s.busy(); synctest.Wait() {
-		if len(s.gates) > 0 {
+		if s.waiting() > 0 {
 			s.release(0)
 		} else {
 			time.Sleep(time.Second)

@@ -237,13 +237,34 @@ func TestHints(t *testing.T) {
 			}},
 		"I19 what only an observed rule knows of stays": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
 			arrange: func(w *world) []queue.Message {
-				w.bind("web", `{"app":[{"prefix":"web"}]}`, `{"targetGroup":"`+webARN+`","port":8080,"mode":"observe"}`)
-				w.bind("api", `{"app":["api"]}`, `{"targetGroup":"`+webARN+`","port":8080}`)
-				w.set("a ip=10.0.0.1 app=web terminating")
-				w.set("b ip=10.0.0.2 app=api")
-				// A forged or late message of the other rule speaks of the observed rule's pod.
-				return one(w.hint(*w.set("a ip=10.0.0.1 app=web terminating"), podevent.Terminating, "api"))
-			}, want: "10.0.0.1 10.0.0.2"},
+				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"mode":"observe"}`)
+				w.bind("api", `{"app":[{"prefix":"api"}]}`, `{"targetGroup":"`+webARN+`","port":8080}`)
+				w.set("a ip=10.0.0.1 app=web terminating") // read along, as prefixes can't be asked for
+				b, c := *w.set("b ip=10.0.0.2 app=api"), *w.set("c ip=10.0.0.3 app=api")
+				return []queue.Message{w.hint(b, podevent.IPAssigned, "api"), w.hint(c, podevent.IPAssigned, "api")}
+			}, want: "10.0.0.1 10.0.0.2 10.0.0.3"},
+		"I3 I19 what a managing rule knows of goes, whichever hint comes first": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.bind("web2", `{"app":["web2"]}`, `{"targetGroup":"`+webARN+`","port":8080,"mode":"observe"}`)
+				w.set("b ip=10.0.0.2")
+				before, after := *w.set("a ip=10.0.0.1"), *w.set("a ip=10.0.0.1 app=web2")
+				w.remove("a")
+				return []queue.Message{w.hint(after, podevent.Deleted, "web2"), w.hint(before, podevent.Relabelled, "web")}
+			}, want: "10.0.0.2"},
+		"I19 a key that is both observed and managed is registered": {
+			arrange: func(w *world) []queue.Message {
+				w.bind("all", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"mode":"observe"}`)
+				p := *w.set("a ip=10.0.0.1")
+				return []queue.Message{w.hint(p, podevent.IPAssigned, "web"), w.hint(p, podevent.IPAssigned, "all")}
+			}, want: "10.0.0.1"},
+		"I19 a pod that an observed rule selects by now": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.bind("web2", `{"app":["web2"]}`, `{"targetGroup":"`+webARN+`","port":8080,"mode":"observe"}`)
+				w.set("b ip=10.0.0.2")
+				before := *w.set("a ip=10.0.0.1")
+				w.set("a ip=10.0.0.1 app=web2 terminating")
+				return one(w.hint(before, podevent.Relabelled, "web"))
+			}, want: "10.0.0.2"},
 		"P026 a dead container ends a claim under ContainersReady": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
 			arrange: func(w *world) []queue.Message {
 				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"registerWhen":"ContainersReady"}`)

@@ -1,6 +1,7 @@
 package registrar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -83,18 +84,16 @@ func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []seen) view {
 			}
 		}
 	}
-	// One rule's word for a key, whatever order the pods came in (I3).
-	slices.SortFunc(v.claims, func(a, b claim.Claim) int {
-		if c := claim.Compare(a.Key, b.Key); c != 0 {
-			return c
-		}
-		if a.Rule != b.Rule {
-			if a.Rule < b.Rule {
-				return -1
-			}
+	// One rule's word for a key, whatever order the pods came in (I3); one that
+	// manages, if any does.
+	observed := func(c claim.Claim) int {
+		if modeOf(bs, c.Rule) == binding.Observe {
 			return 1
 		}
 		return 0
+	}
+	slices.SortFunc(v.claims, func(a, b claim.Claim) int {
+		return cmp.Or(claim.Compare(a.Key, b.Key), cmp.Compare(observed(a), observed(b)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.UID, b.UID))
 	})
 	return v
 }

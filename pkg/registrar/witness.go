@@ -1,7 +1,6 @@
 package registrar
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -44,7 +43,7 @@ func (r *Registrar) evidence(ctx context.Context, w *groupWork, bs []binding.Bin
 // judge is evidence for one key. owners are the pods whose status shows its
 // address, none of which claims it.
 func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []*hint, v view, owners []seen, ready map[[2]string]bool) plan.Evidence {
-	ev := r.attribution(k, w, hs)
+	ev := attribution(k, w, bs, hs)
 	owners = slices.DeleteFunc(slices.Clone(owners), func(p seen) bool { // the host's address is everybody's there
 		return p.HostNetwork && v.rules[p.UID] == "" && hintOf(hs, p.UID) == nil
 	})
@@ -55,7 +54,7 @@ func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []
 			continue
 		}
 		if v.rules[p.UID] != "" { // it is there, and only does not ask for traffic now
-			return of(p, v.rules[p.UID])
+			return of(p, ruleBehind(p, bs, hs, v))
 		}
 		living = append(living, p)
 	}
@@ -73,7 +72,7 @@ func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []
 		return ev
 	}
 	for _, p := range owners {
-		if rule := r.endedUnder(p, hs, v, k.ID, w.g.Family); rule != "" && ready[[2]string{p.cluster, p.NodeName}] {
+		if rule := endedUnder(p, bs, hs, v, k.ID, w.g.Family); rule != "" && ready[[2]string{p.cluster, p.NodeName}] {
 			ev = of(p, rule)
 			ev.Witness, ev.Shown = plan.PodEnded, v.within[p.UID]
 			return ev
@@ -90,17 +89,27 @@ func of(p seen, rule string) plan.Evidence {
 	return plan.Evidence{Cluster: p.cluster, Pod: p.Namespace + "/" + p.Name, UID: p.UID, Node: p.NodeName, Rule: rule}
 }
 
-// endedUnder returns the rule that selects an ended pod, or whose hint names it,
-// and "" if the pod is not known to be the one behind the key: its object may
-// outlive its hold on the address by days (P046).
-func (r *Registrar) endedUnder(p seen, hs []*hint, v view, id string, f claim.Family) string {
-	if h := hintOf(hs, p.UID); h != nil {
-		return cmp.Or(v.rules[p.UID], h.bind.Rule)
-	}
-	if namedForAnother(hs, id, p.UID, f) {
+// endedUnder returns the rule behind an ended pod, and "" if the pod is not known
+// to be the one behind the key: its object may outlive its hold on the address by
+// days (P046).
+func endedUnder(p seen, bs []binding.Binding, hs []*hint, v view, id string, f claim.Family) string {
+	if hintOf(hs, p.UID) == nil && namedForAnother(hs, id, p.UID, f) {
 		return ""
 	}
-	return v.rules[p.UID]
+	return ruleBehind(p, bs, hs, v)
+}
+
+// ruleBehind returns the rule that selects a pod or whose hint names it, one that
+// manages if any does: what a rule has registered it may take out, though by now
+// an observed rule selects the pod.
+func ruleBehind(p seen, bs []binding.Binding, hs []*hint, v view) string {
+	rule := v.rules[p.UID]
+	for _, h := range hs {
+		if h.Detail.UID == p.UID && (rule == "" || modeOf(bs, rule) == binding.Observe) {
+			rule = h.bind.Rule
+		}
+	}
+	return rule
 }
 
 // namedForAnother reports whether a hint names the address for another pod than
@@ -124,7 +133,7 @@ func (r *Registrar) goneFrom(id string, w *groupWork, hs []*hint, ready map[[2]s
 // deselected returns the rule that the pod's own labels lost: a hint carries
 // labels that a rule, as it is now, selects, and the pod has others. A changed
 // rule selects neither.
-func (r *Registrar) deselected(hs []*hint, w *groupWork, bs []binding.Binding, p seen) string {
+func (r *Registrar) deselected(hs []*hint, w *groupWork, bs []binding.Binding, p seen) (rule string) {
 	for _, c := range w.added { // by a reading of ours a moment ago: it is put back as it was
 		if c.UID == p.UID {
 			return c.Rule
@@ -140,30 +149,41 @@ func (r *Registrar) deselected(hs []*hint, w *groupWork, bs []binding.Binding, p
 			was[1].Labels = h.Detail.Previous.Labels
 		}
 		for i := range was {
-			if e, err := r.event(w, seen{p.cluster, &was[i]}); err == nil {
-				if b := slices.IndexFunc(bs, func(b binding.Binding) bool { return b.Pattern.Matches(e) }); b >= 0 {
-					return bs[b].Rule
+			e, err := r.event(w, seen{p.cluster, &was[i]})
+			if err != nil {
+				continue
+			}
+			for _, b := range bs {
+				if b.Pattern.Matches(e) && (rule == "" || modeOf(bs, rule) == binding.Observe) {
+					rule = b.Rule
 				}
 			}
 		}
 	}
-	return ""
+	return rule
 }
 
-// attribution names the hint or the registration behind a key, as far as one is.
-func (r *Registrar) attribution(k claim.Key, w *groupWork, hs []*hint) plan.Evidence {
+// attribution names the hint or the registration behind a key, as far as one is:
+// of several hints the first whose rule manages, so that their order decides
+// nothing (I3).
+func attribution(k claim.Key, w *groupWork, bs []binding.Binding, hs []*hint) plan.Evidence {
+	var ev plan.Evidence
 	for _, h := range hs {
-		if h.touches(k.ID, w.g.Family) {
-			d := h.Detail
-			return plan.Evidence{Cluster: d.Cluster, Pod: d.Namespace + "/" + d.Name, UID: d.UID, Node: d.NodeName, Rule: h.bind.Rule}
+		if !h.touches(k.ID, w.g.Family) || ev.Rule != "" && modeOf(bs, h.bind.Rule) == binding.Observe {
+			continue
+		}
+		d := h.Detail
+		ev = plan.Evidence{Cluster: d.Cluster, Pod: d.Namespace + "/" + d.Name, UID: d.UID, Node: d.NodeName, Rule: h.bind.Rule}
+		if modeOf(bs, h.bind.Rule) == binding.Manage {
+			return ev
 		}
 	}
 	for _, c := range w.added {
-		if c.ID == k.ID {
+		if ev.Rule == "" && c.ID == k.ID {
 			return plan.Evidence{Cluster: c.Cluster, Pod: c.Pod, UID: c.UID, Node: c.Node, Rule: c.Rule}
 		}
 	}
-	return plan.Evidence{}
+	return ev
 }
 
 // hintOf returns the hint of that pod, or nil.
