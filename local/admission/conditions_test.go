@@ -19,11 +19,11 @@ const (
 // may go again: no expression may err on that, for it would lose the event.
 func TestBarePods(t *testing.T) {
 	a := start(t)
-	path := a.namespace(t, "bare")
-	a.apply(t, pod("bare", "p", ""))
+	ns := a.namespace(t, "bare")
+	a.apply(t, pod(ns, "p", ""))
 	r := a.register(t, "example.com/*")
-	p := teller{a, path + "p"}
-	tell(t, r, "bare", []step{
+	p := a.pod(ns, "p")
+	tell(t, r, ns, []step{
 		{what: "a message", act: p.status(`{"message":"x"}`)},
 		{what: "the node's address", act: p.status(`{"hostIP":"10.64.0.11","hostIPs":[{"ip":"10.64.0.11"}]}`)},
 		{what: "a condition that no claim looks at", act: p.status(`{"conditions":[{"type":"Initialized","status":"True"}]}`)},
@@ -42,11 +42,11 @@ func TestBarePods(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	a := start(t)
-	path := a.namespace(t, "conditions")
-	a.apply(t, pod("conditions", "p", ", labels: {app: web}, finalizers: [example.com/hold]"))
+	ns := a.namespace(t, "conditions")
+	a.apply(t, pod(ns, "p", ", labels: {app: web}, finalizers: [example.com/hold]"))
 	r := a.register(t, "a.b/c", `q"x`)
-	p := teller{a, path + "p"}
-	tell(t, r, "conditions", []step{
+	p := a.pod(ns, "p")
+	tell(t, r, ns, []step{
 		{what: "an address", act: p.status(`{"podIP":"10.64.9.1","podIPs":[{"ip":"10.64.9.1"}]}`), want: statusUpdate},
 		{what: "one of the other family", act: p.status(`{"podIPs":[{"ip":"10.64.9.1"},{"ip":"fd00::9"}]}`), want: statusUpdate},
 		{what: "phase", act: p.status(`{"phase":"Running"}`), want: statusUpdate},
@@ -81,8 +81,8 @@ func TestConditions(t *testing.T) {
 // nobody hears of.
 func TestConditionThatErrsIsSkippedSilently(t *testing.T) {
 	a := start(t)
-	path := a.namespace(t, "errs")
-	a.apply(t, pod("errs", "p", ""))
+	ns := a.namespace(t, "errs")
+	a.apply(t, pod(ns, "p", ""))
 	r := newRecorder(t)
 	c, err := configuration.New(optionsFor(r))
 	if err != nil {
@@ -97,8 +97,8 @@ func TestConditionThatErrsIsSkippedSilently(t *testing.T) {
 	}
 	a.configure(t, string(manifest), r.count)
 	errs := a.counter(t, conditionErrors)
-	p := teller{a, path + "p"}
-	tell(t, r, "errs", []step{
+	p := a.pod(ns, "p")
+	tell(t, r, ns, []step{
 		{what: "a label that the expression misses", act: p.metadata(`{"labels":{"other":"1"}}`)},
 	})
 	if n := a.counter(t, conditionErrors) - errs; n != 1 {

@@ -2,20 +2,20 @@ package admission_test
 
 import (
 	"fmt"
-	"strings"
+	"net/http"
 	"testing"
 )
 
 func TestDeletes(t *testing.T) {
 	a := start(t)
-	path := a.namespace(t, "deletes")
+	ns := a.namespace(t, "deletes")
 	for _, name := range []string{"graceful", "forced", "dry"} {
-		a.apply(t, pod("deletes", name, ""))
+		a.apply(t, pod(ns, name, ""))
 	}
-	a.apply(t, pod("deletes", "held", ", finalizers: [example.com/hold]"))
+	a.apply(t, pod(ns, "held", ", finalizers: [example.com/hold]"))
 	r := a.register(t)
-	graceful, forced, dry, held := teller{a, path + "graceful"}, teller{a, path + "forced"}, teller{a, path + "dry"}, teller{a, path + "held"}
-	tell(t, r, "deletes", []step{
+	graceful, forced, dry, held := a.pod(ns, "graceful"), a.pod(ns, "forced"), a.pod(ns, "dry"), a.pod(ns, "held")
+	tell(t, r, ns, []step{
 		{what: "graceful", act: graceful.delete(""), want: "DELETE pods grace 30"},
 		{what: "once more, as long", act: graceful.delete("")},
 		{what: "longer", act: graceful.delete(`{"gracePeriodSeconds":60}`)},
@@ -36,16 +36,16 @@ func TestDeletes(t *testing.T) {
 // One request, one review for each pod: only its old object says which.
 func TestDeleteCollection(t *testing.T) {
 	a := start(t)
-	path := a.namespace(t, "collection")
+	ns := a.namespace(t, "collection")
 	for i := range 5 {
-		a.apply(t, pod("collection", fmt.Sprintf("web-%d", i), ", labels: {app: web}"))
+		a.apply(t, pod(ns, fmt.Sprintf("web-%d", i), ", labels: {app: web}"))
 	}
-	a.apply(t, pod("collection", "other", ", labels: {app: other}"))
+	a.apply(t, pod(ns, "other", ", labels: {app: other}"))
 	r := a.register(t)
-	if err := a.delete(t.Context(), strings.TrimSuffix(path, "/"), "", "labelSelector", "app=web"); err != nil {
+	if err := a.delete(t.Context(), "/api/v1/namespaces/"+ns+"/pods", "", "labelSelector", "app=web"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := r.pods("collection", "DELETE pods grace unset"), "web-0 web-1 web-2 web-3 web-4"; got != want {
+	if got, want := r.pods(ns, "DELETE pods grace unset"), "web-0 web-1 web-2 web-3 web-4"; got != want {
 		t.Errorf("asked about %q, want %q", got, want)
 	}
 }
@@ -53,25 +53,33 @@ func TestDeleteCollection(t *testing.T) {
 // The namespace controller deletes the pods as a collection.
 func TestNamespaceThatGoes(t *testing.T) {
 	a := start(t)
-	a.namespace(t, "goes")
-	a.apply(t, pod("goes", "p", "")+pod("goes", "q", ""))
+	ns := a.namespace(t, "goes")
+	a.apply(t, pod(ns, "p", "")+pod(ns, "q", ""))
 	r := a.register(t)
-	if err := a.delete(t.Context(), "/api/v1/namespaces/goes", ""); err != nil {
+	if err := a.delete(t.Context(), "/api/v1/namespaces/"+ns, ""); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "deletes of both pods", func() bool { return r.pods("goes", "DELETE pods grace unset") == "p q" })
+	await(t, "deletes of both pods", func() bool { return r.pods(ns, "DELETE pods grace unset") == "p q" })
+	for _, name := range []string{"p", "q"} { // or the controller tries again and again
+		if err := a.pod(ns, name).delete(`{"gracePeriodSeconds":0}`)(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	await(t, "end of the namespace", func() bool {
+		return code(a.admin.REST().Get().AbsPath("/api/v1/namespaces/"+ns).Do(t.Context()).Error()) == http.StatusNotFound
+	})
 }
 
 // All that is seen of an eviction is that it was asked for: whether it took
 // effect shows later, or never (P077).
 func TestEvictions(t *testing.T) {
 	a := start(t)
-	path := a.namespace(t, "evictions")
+	ns := a.namespace(t, "evictions")
 	for _, name := range []string{"kept", "goes", "now", "dry"} {
-		a.apply(t, pod("evictions", name, ", labels: {name: "+name+"}"))
+		a.apply(t, pod(ns, name, ", labels: {name: "+name+"}"))
 	}
-	a.apply(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: kept, namespace: evictions}, spec: {minAvailable: 1, selector: {matchLabels: {name: kept}}}}")
-	kept, goes, now, dry := teller{a, path + "kept"}, teller{a, path + "goes"}, teller{a, path + "now"}, teller{a, path + "dry"}
+	a.apply(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: kept, namespace: "+ns+"}, spec: {minAvailable: 1, selector: {matchLabels: {name: kept}}}}")
+	kept, goes, now, dry := a.pod(ns, "kept"), a.pod(ns, "goes"), a.pod(ns, "now"), a.pod(ns, "dry")
 	const running = `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`
 	for _, p := range []teller{kept, goes, now, dry} {
 		if err := p.status(running)(t.Context()); err != nil {
@@ -82,12 +90,12 @@ func TestEvictions(t *testing.T) {
 		var b struct {
 			Status struct{ CurrentHealthy, DisruptionsAllowed, ObservedGeneration int }
 		}
-		err := a.admin.Get(t.Context(), "/apis/policy/v1/namespaces/evictions/poddisruptionbudgets/kept", &b)
+		err := a.admin.Get(t.Context(), "/apis/policy/v1/namespaces/"+ns+"/poddisruptionbudgets/kept", &b)
 		return err == nil && b.Status.ObservedGeneration == 1 && b.Status.CurrentHealthy == 1 && b.Status.DisruptionsAllowed == 0
 	})
 	r := a.register(t)
 	const eviction = "CREATE pods/eviction"
-	tell(t, r, "evictions", []step{
+	tell(t, r, ns, []step{
 		{what: "refused by a budget", act: kept.evict(`{}`), want: eviction, code: 429},
 		{what: "granted", act: goes.evict(`{}`), want: eviction},
 		{what: "then the kubelet has seen it", act: goes.status(`{"observedGeneration":9}`), want: statusUpdate},
@@ -95,7 +103,7 @@ func TestEvictions(t *testing.T) {
 		{what: "with grace 0", act: now.evict(`{"gracePeriodSeconds":0}`), want: eviction},
 		{what: "gone, and no DELETE was seen", act: now.delete(""), code: 404},
 		{what: "a dry run that only the Eviction tells of", act: dry.evict(`{"dryRun":["All"]}`), want: eviction},
-		{what: "of a pod that is not there", act: teller{a, path + "none"}.evict(`{}`), want: eviction, code: 404},
+		{what: "of a pod that is not there", act: a.pod(ns, "none").evict(`{}`), want: eviction, code: 404},
 	})
 	var p struct {
 		Metadata struct{ DeletionTimestamp string }

@@ -25,8 +25,9 @@ const (
 // tests write what kubelets would.
 type api struct {
 	*cluster.Cluster
-	admin   *cluster.Client
-	touches int // changes of the canary, a pod that shows whether a configuration has its effect
+	admin      *cluster.Client
+	namespaces int // made so far
+	touches    int // changes of the canary, a pod that shows whether a configuration has its effect
 }
 
 var shared struct {
@@ -109,11 +110,17 @@ func (a *api) apply(t testing.TB, manifests string) {
 	}
 }
 
-// namespace makes one and returns the path of its pods, with a final slash.
-func (a *api) namespace(t testing.TB, name string) string {
+// namespace makes one of a name that begins so: a test may run several times.
+func (a *api) namespace(t testing.TB, begin string) string {
 	t.Helper()
+	a.namespaces++
+	name := fmt.Sprintf("%s-%d", begin, a.namespaces)
 	a.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
-	return "/api/v1/namespaces/" + name + "/pods/"
+	return name
+}
+
+func (a *api) pod(namespace, name string) teller {
+	return teller{a, "/api/v1/namespaces/" + namespace + "/pods/" + name}
 }
 
 // pod is a manifest; metadata may add to the flow mapping, such as ", labels: {app: web}".

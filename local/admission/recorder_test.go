@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -35,7 +36,9 @@ type asked struct {
 
 func newRecorder(t testing.TB) *recorder {
 	r := &recorder{}
-	r.Server = httptest.NewTLSServer(r)
+	r.Server = httptest.NewUnstartedServer(r)
+	r.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that don't trust it
+	r.StartTLS()
 	t.Cleanup(r.Close)
 	return r
 }

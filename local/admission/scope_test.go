@@ -15,7 +15,7 @@ func TestOwnNamespaceIsLeftOut(t *testing.T) {
 	a := start(t)
 	a.apply(t, pod(own, "p", ""))
 	r := a.register(t)
-	p := teller{a, "/api/v1/namespaces/" + own + "/pods/p"}
+	p := a.pod(own, "p")
 	tell(t, r, own, []step{
 		{what: "a label", act: p.metadata(`{"labels":{"app":"web"}}`)},
 		{what: "Ready", act: p.status(`{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`)},
@@ -27,26 +27,26 @@ func TestOwnNamespaceIsLeftOut(t *testing.T) {
 // The selector goes by a label that nobody can take away.
 func TestNamespaceWithoutLabels(t *testing.T) {
 	a := start(t)
-	path := a.namespace(t, "unlabelled")
-	a.apply(t, pod("unlabelled", "p", ""))
+	ns := a.namespace(t, "unlabelled")
+	a.apply(t, pod(ns, "p", ""))
 	r := a.register(t)
-	for _, namespace := range []string{"unlabelled", own} {
+	for _, namespace := range []string{ns, own} {
 		if err := a.patch(t.Context(), "/api/v1/namespaces/"+namespace, `{"metadata":{"labels":null}}`); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tell(t, r, "unlabelled", []step{
-		{what: "a label", act: teller{a, path + "p"}.metadata(`{"labels":{"app":"web"}}`), want: podUpdate},
+	tell(t, r, ns, []step{
+		{what: "a label", act: a.pod(ns, "p").metadata(`{"labels":{"app":"web"}}`), want: podUpdate},
 	})
 	a.apply(t, pod(own, "q", ""))
 	tell(t, r, own, []step{
-		{what: "still left out", act: teller{a, "/api/v1/namespaces/" + own + "/pods/q"}.metadata(`{"labels":{"app":"web"}}`)},
+		{what: "still left out", act: a.pod(own, "q").metadata(`{"labels":{"app":"web"}}`)},
 	})
 }
 
 // acts are one of each kind that the webhook is asked about.
-func acts(a *api, path string) []step {
-	p, q := teller{a, path + "p"}, teller{a, path + "q"}
+func acts(a *api, ns string) []step {
+	p, q := a.pod(ns, "p"), a.pod(ns, "q")
 	return []step{
 		{what: "an address", act: p.status(`{"podIP":"10.64.9.1","podIPs":[{"ip":"10.64.9.1"}]}`), want: statusUpdate},
 		{what: "a label", act: p.metadata(`{"labels":{"app":"web"}}`), want: podUpdate},
@@ -81,13 +81,12 @@ func TestBrokenWebhook_I11_RefusesNothing(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			namespace := "broken-" + name[1:4]
-			path := a.namespace(t, namespace)
+			namespace := a.namespace(t, "broken")
 			a.apply(t, pod(namespace, "p", "")+pod(namespace, "q", ""))
 			r := newRecorder(t)
 			a.configure(t, generated(t, tt.options(t, r)), func() int { return a.counter(t, failOpen) })
 			before := a.counter(t, failOpen)
-			steps := acts(a, path)
+			steps := acts(a, namespace)
 			if !tt.reached {
 				for i := range steps {
 					steps[i].want = ""

@@ -60,19 +60,31 @@ func (p *paper) count() int {
 // await waits until the bus was told of all that has begun.
 func (p *paper) await(t *testing.T, began map[string]time.Time) {
 	t.Helper()
-	await(t, "events of all acts", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for key := range began {
-			if _, told := p.first[key]; !told {
-				return false
-			}
+	deadline := time.Now().Add(patience)
+	for {
+		missing, dirty := p.missing(began)
+		if len(dirty) > 0 {
+			t.Fatalf("not understood: %v", dirty)
 		}
-		return true
-	})
-	if len(p.dirty) > 0 {
-		t.Fatalf("not understood: %v", p.dirty)
+		if len(missing) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no events within %s: %v", patience, missing)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+func (p *paper) missing(began map[string]time.Time) (keys, dirty []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range began {
+		if _, told := p.first[key]; !told {
+			keys = append(keys, key)
+		}
+	}
+	return keys, slices.Clone(p.dirty)
 }
 
 // reader is the access that the webhook has to evicted pods.
@@ -143,9 +155,9 @@ func serve(t *testing.T, a *api, p webhook.Publisher) configuration.Options {
 func TestEveryActBecomesAnEvent(t *testing.T) {
 	a := start(t)
 	const pods = 20
-	path := a.namespace(t, "acts")
+	ns := a.namespace(t, "acts")
 	for i := range pods {
-		a.apply(t, pod("acts", fmt.Sprintf("web-%d", i), ", labels: {app: web}"))
+		a.apply(t, pod(ns, fmt.Sprintf("web-%d", i), ", labels: {app: web}"))
 	}
 	// The canary needs an address, or there is nothing to tell of it.
 	if err := a.patch(t.Context(), "/api/v1/namespaces/canaries/pods/canary/status", `{"status":{"podIP":"10.64.8.1","podIPs":[{"ip":"10.64.8.1"}]}}`); err != nil {
@@ -155,35 +167,38 @@ func TestEveryActBecomesAnEvent(t *testing.T) {
 	a.configure(t, generated(t, serve(t, a, p)), p.count)
 
 	began := map[string]time.Time{}
-	act := func(reason podevent.Reason, i int, do func(teller) func(context.Context) error) {
-		name := fmt.Sprintf("web-%d", i)
-		began[string(reason)+" "+name] = time.Now()
-		if err := do(teller{a, path + name})(t.Context()); err != nil {
-			t.Errorf("%s of %s: %v", reason, name, err)
-		}
-	}
-	for i := range pods {
-		act(podevent.IPAssigned, i, func(p teller) func(context.Context) error {
+	// One round after the other: acts on one pod in quick succession may be told as one.
+	for _, round := range []struct {
+		reason podevent.Reason
+		first  int // of the pods
+		step   int
+		act    func(p teller, i int) func(context.Context) error
+	}{
+		{podevent.IPAssigned, 0, 1, func(p teller, i int) func(context.Context) error {
 			return p.status(fmt.Sprintf(`{"phase":"Running","podIP":"10.64.9.%[1]d","podIPs":[{"ip":"10.64.9.%[1]d"}]}`, i+1))
-		})
-		act(podevent.Ready, i, func(p teller) func(context.Context) error {
+		}},
+		{podevent.Ready, 0, 1, func(p teller, _ int) func(context.Context) error {
 			return p.status(`{"conditions":[{"type":"Ready","status":"True"}]}`)
-		})
-		act(podevent.NotReady, i, func(p teller) func(context.Context) error {
+		}},
+		{podevent.NotReady, 0, 1, func(p teller, _ int) func(context.Context) error {
 			return p.status(`{"conditions":[{"type":"Ready","status":"False"}]}`)
-		})
-		act(podevent.Relabelled, i, func(p teller) func(context.Context) error { return p.metadata(`{"labels":{"tier":"front"}}`) })
-		if i%2 == 0 {
-			act(podevent.Evicted, i, func(p teller) func(context.Context) error { return p.evict(`{}`) })
-		} else {
-			act(podevent.Terminating, i, func(p teller) func(context.Context) error { return p.delete("") })
+		}},
+		{podevent.Relabelled, 0, 1, func(p teller, _ int) func(context.Context) error {
+			return p.metadata(`{"labels":{"tier":"front"}}`)
+		}},
+		{podevent.Evicted, 0, 2, func(p teller, _ int) func(context.Context) error { return p.evict(`{}`) }},
+		{podevent.Terminating, 1, 2, func(p teller, _ int) func(context.Context) error { return p.delete("") }},
+		{podevent.Deleted, 0, 1, func(p teller, _ int) func(context.Context) error { return p.delete(`{"gracePeriodSeconds":0}`) }},
+	} {
+		for i := round.first; i < pods; i += round.step {
+			name := fmt.Sprintf("web-%d", i)
+			began[string(round.reason)+" "+name] = time.Now()
+			if err := round.act(a.pod(ns, name), i)(t.Context()); err != nil {
+				t.Errorf("%s of %s: %v", round.reason, name, err)
+			}
 		}
+		p.await(t, began)
 	}
-	p.await(t, began)
-	for i := range pods { // not before evictions are told of: the webhook looks at their pods
-		act(podevent.Deleted, i, func(p teller) func(context.Context) error { return p.delete(`{"gracePeriodSeconds":0}`) })
-	}
-	p.await(t, began)
 	report(t, p.first, began)
 }
 
