@@ -14,17 +14,13 @@ const manyAnchors = 16
 // pass. {"exists": false} among the alternatives rules a condition out, as it
 // holds without a value.
 func (s *Set) addAnchors() {
-	full := indexes{} // of all conditions, to choose from
+	full := crowds{indexes: indexes{}, places: map[*condition]*anchorage{}}
 	for i := range s.branches {
 		for _, c := range s.branches[i].conditions {
-			for _, options := range c.needs() {
-				for _, k := range options {
-					full.at(c).add(k, int32(i))
-				}
-			}
+			full.add(c, int32(i))
 		}
 	}
-	full.close()
+	full.indexes.close()
 	anchors := indexes{}
 	for i := range s.branches {
 		best := full.mostTelling(s.branches[i].conditions)
@@ -32,9 +28,9 @@ func (s *Set) addAnchors() {
 			s.others = append(s.others, int32(i))
 			continue
 		}
-		for _, options := range best.needs() {
-			k, _ := full[best.path].leastCrowded(options)
-			anchors.at(best).add(k, int32(i))
+		x := anchors.at(best)
+		for _, k := range full.places[best].keys {
+			x.add(k, int32(i))
 		}
 	}
 	anchors.close()
@@ -74,38 +70,66 @@ func (n indexes) close() {
 	}
 }
 
+// crowds are indexes of all conditions, to choose from.
+type crowds struct {
+	indexes indexes
+	places  map[*condition]*anchorage
+}
+
+// An anchorage is how a condition can be indexed.
+type anchorage struct {
+	needs [][]key
+	keys  []key // once chosen: of each of the needs one
+	crowd int   // once chosen: branches that are expected under the keys
+}
+
+func (n crowds) add(c *condition, branch int32) {
+	a, ok := n.places[c]
+	if !ok {
+		a = &anchorage{needs: c.needs()}
+		n.places[c] = a
+	}
+	for _, options := range a.needs {
+		for _, k := range options {
+			n.indexes.at(c).add(k, branch)
+		}
+	}
+}
+
 // mostTelling returns the condition under whose keys the fewest branches are
 // expected, or nil where none has keys.
-func (n indexes) mostTelling(conditions []*condition) (best *condition) {
-	least := 0
+func (n crowds) mostTelling(conditions []*condition) (best *condition) {
 	for _, c := range conditions {
-		needs := c.needs()
-		if len(needs) == 0 {
+		a := n.places[c]
+		if len(a.needs) == 0 {
 			continue
 		}
-		sum := 0
-		for _, options := range needs {
-			_, crowd := n[c.path].leastCrowded(options)
-			sum += crowd
+		if a.keys == nil {
+			a.choose(n.indexes[c.path])
 		}
-		if best == nil || sum < least {
-			best, least = c, sum
+		if best == nil || a.crowd < n.places[best].crowd {
+			best = c
 		}
 	}
 	return best
 }
 
-func (x *index) leastCrowded(options []key) (best key, crowd int) {
-	for i, k := range options {
-		n := x.crowd(k)
-		if k.class.isWide() {
-			n *= 2 // a plain value that is not there spares even the looking
+// choose takes of each list of keys the one that the fewest branches share.
+func (a *anchorage) choose(x *index) {
+	for _, options := range a.needs {
+		var best key
+		least := 0
+		for i, k := range options {
+			crowd := x.crowd(k)
+			if k.class.isWide() {
+				crowd *= 2 // a plain value that is not there spares even the looking
+			}
+			if i == 0 || crowd < least {
+				best, least = k, crowd
+			}
 		}
-		if i == 0 || n < crowd {
-			best, crowd = k, n
-		}
+		a.keys, a.crowd = append(a.keys, best), a.crowd+least
 	}
-	return best, crowd
 }
 
 // needs returns what an index needs to find the condition: of each list one key.

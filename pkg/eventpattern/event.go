@@ -5,10 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of an event. Both are above what the service delivers.
+// Limits of an event. All are above what the service delivers, which is 1 MB at
+// most.
 const (
 	MaxEventBytes = 16 << 20
-	MaxEventDepth = 1001 // the detail may have 1000 levels
+	MaxEventDepth = 1001    // the detail may have 1000 levels
+	MaxEventItems = 1 << 21 // keys, scalars and elements of arrays, each that is kept
 )
 
 // Event is an event, flattened once: its scalars, each with its path and the
@@ -117,11 +119,26 @@ func (f *flattener) document() error {
 	return nil
 }
 
-func (f *flattener) value(at place) error {
+// value reads the value of a key of the object at a place.
+func (f *flattener) value(key string, at place) error {
 	k, err := f.peek()
 	if err != nil {
 		return err
 	}
+	if k != kindObject && k != kindArray && !f.wanted.has(at.hash.key(key).sum()) {
+		_, err = f.scalar(k)
+		return err
+	}
+	steps, fields := len(f.event.steps), len(f.event.fields)
+	err = f.item(k, f.event.newStep(key, at))
+	if len(f.event.fields) == fields {
+		f.event.steps = f.event.steps[:steps] // it leads to nothing
+	}
+	return err
+}
+
+// item reads a value of a kind that peek returned, at the place where it counts.
+func (f *flattener) item(k kind, at place) error {
 	switch k {
 	case kindObject:
 		return f.object(at)
@@ -131,6 +148,9 @@ func (f *flattener) value(at place) error {
 	text, err := f.scalar(k)
 	if err != nil || !f.wanted.has(at.hash.sum()) {
 		return err
+	}
+	if f.event.items() >= MaxEventItems {
+		return f.fail("more than %d keys and values", MaxEventItems)
 	}
 	v := field{text: text, kind: k}
 	if k == kindNumber {
@@ -143,6 +163,9 @@ func (f *flattener) value(at place) error {
 func (f *flattener) enter() error {
 	if f.depth++; f.depth > MaxEventDepth {
 		return f.fail("more than %d levels", MaxEventDepth)
+	}
+	if f.event.items() >= MaxEventItems {
+		return f.fail("more than %d keys and values", MaxEventItems)
 	}
 	f.i++ // the bracket
 	return nil
@@ -161,12 +184,8 @@ func (f *flattener) object(at place) error {
 			f.depth--
 			return nil
 		}
-		steps, fields := len(f.event.steps), len(f.event.fields)
-		if err := f.value(f.event.newStep(key, at)); err != nil {
+		if err := f.value(key, at); err != nil {
 			return err
-		}
-		if len(f.event.fields) == fields {
-			f.event.steps = f.event.steps[:steps] // it leads to nothing
 		}
 	}
 }
@@ -191,11 +210,15 @@ func (f *flattener) array(at place) error {
 		if err != nil {
 			return err
 		}
+		elements, fields := len(f.event.elements), len(f.event.fields)
 		if k == kindObject || k == kindArray {
 			inner.element = f.event.newElement(array, i, at)
 		}
-		if err := f.value(inner); err != nil {
+		if err := f.item(k, inner); err != nil {
 			return err
+		}
+		if len(f.event.fields) == fields {
+			f.event.elements = f.event.elements[:elements] // there is nothing in it
 		}
 	}
 }
@@ -204,6 +227,9 @@ func (f *flattener) array(at place) error {
 func (e *Event) reset() {
 	e.fields, e.steps, e.elements = e.fields[:0], e.steps[:0], e.elements[:0]
 }
+
+// items is what an event takes of MaxEventItems.
+func (e *Event) items() int { return len(e.fields) + len(e.steps) + len(e.elements) }
 
 // addField adds a scalar at a place.
 func (e *Event) addField(f field, at place) {

@@ -1,7 +1,5 @@
 package eventpattern
 
-import "slices"
-
 // An index finds, for a value at one path, the branches that may want it. It
 // leaves out none whose condition passes the value; that the others are few is
 // what it is for, as every branch it names is tried in full.
@@ -186,8 +184,7 @@ func (x *index) find(f *field, r *run) {
 			x.plain.find(f.text, r)
 		}
 		if x.folded != nil {
-			r.memo.folded = appendFolded(r.memo.folded[:0], f.text)
-			x.folded.findBytes(r.memo.folded, r)
+			x.folded.findFolded(f.text, r)
 		}
 		if x.blocks != nil {
 			if a, ok := parseAddress(f.text); ok {
@@ -207,93 +204,3 @@ func (x *index) find(f *field, r *run) {
 	}
 }
 
-// texts finds strings by the whole, the beginning or the end.
-type texts struct {
-	whole    map[string][]int32
-	prefixes affixes
-	suffixes affixes
-}
-
-// affixes are beginnings or ends, looked up once for each of their lengths.
-type affixes struct {
-	lengths []int // sorted
-	by      map[string][]int32
-}
-
-func (a *affixes) add(text string, branch int32) {
-	if a.by == nil {
-		a.by = map[string][]int32{}
-	}
-	a.by[text] = append(a.by[text], branch)
-	if i, found := slices.BinarySearch(a.lengths, len(text)); !found {
-		a.lengths = slices.Insert(a.lengths, i, len(text))
-	}
-}
-
-func (t *texts) add(c class, text string, branch int32) {
-	switch c {
-	case byPrefix:
-		t.prefixes.add(text, branch)
-	case bySuffix:
-		t.suffixes.add(text, branch)
-	default:
-		if t.whole == nil {
-			t.whole = map[string][]int32{}
-		}
-		t.whole[text] = append(t.whole[text], branch)
-	}
-}
-
-func (t *texts) crowd(c class, text string) int {
-	n := 0
-	switch c {
-	case byPrefix:
-		for _, l := range t.prefixes.lengths {
-			if l <= len(text) {
-				n += len(t.prefixes.by[text[:l]])
-			}
-		}
-	case bySuffix:
-		for _, l := range t.suffixes.lengths {
-			if l <= len(text) {
-				n += len(t.suffixes.by[text[len(text)-l:]])
-			}
-		}
-	default:
-		n = len(t.whole[text])
-	}
-	return n
-}
-
-func (t *texts) find(text string, r *run) {
-	r.tryAll(t.whole[text])
-	for _, l := range t.prefixes.lengths {
-		if l > len(text) {
-			break
-		}
-		r.tryAll(t.prefixes.by[text[:l]])
-	}
-	for _, l := range t.suffixes.lengths {
-		if l > len(text) {
-			break
-		}
-		r.tryAll(t.suffixes.by[text[len(text)-l:]])
-	}
-}
-
-// findBytes is find without a copy of the text.
-func (t *texts) findBytes(text []byte, r *run) {
-	r.tryAll(t.whole[string(text)])
-	for _, l := range t.prefixes.lengths {
-		if l > len(text) {
-			break
-		}
-		r.tryAll(t.prefixes.by[string(text[:l])])
-	}
-	for _, l := range t.suffixes.lengths {
-		if l > len(text) {
-			break
-		}
-		r.tryAll(t.suffixes.by[string(text[len(text)-l:])])
-	}
-}

@@ -127,7 +127,7 @@ func TestSet_TriesFew(t *testing.T) {
 					tried++
 				}
 			}
-			if tried == 0 || tried > 2 {
+			if tried > 2 {
 				t.Errorf("%d of 200 rules were tried", tried)
 			}
 		})

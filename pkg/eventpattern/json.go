@@ -162,11 +162,20 @@ func (s *scanner) number() (string, error) {
 	return s.s[from:s.i], nil
 }
 
+// ends are the bytes that end a string, or the part of it that stands as it is.
+var ends = func() (t [256]bool) {
+	for c := range 0x20 {
+		t[c] = true
+	}
+	t['"'], t['\\'] = true, true
+	return t
+}()
+
 // text reads a string. Without escapes the result shares the text's memory.
 func (s *scanner) text() (string, error) {
 	t, from := s.s, s.i+1 // behind the opening quote
 	for i := from; i < len(t); i++ {
-		if c := t[i]; c >= 0x20 && c != '"' && c != '\\' {
+		if !ends[t[i]] {
 			continue
 		}
 		s.i = i

@@ -46,7 +46,8 @@ func NewSet(patterns []*Pattern) *Set {
 // addBranches gives equal conditions one number.
 func (s *Set) addBranches(patterns []*Pattern) {
 	numbers := map[string]int32{}
-	var uses []int // how many branches have the condition of a number
+	known := map[*condition]int32{} // branches of one pattern share conditions
+	var uses []int                  // how many branches have the condition of a number
 	var paths []uint64
 	for i, p := range patterns {
 		if p == nil {
@@ -55,13 +56,16 @@ func (s *Set) addBranches(patterns []*Pattern) {
 		for _, b := range p.branches {
 			sb := setBranch{branch: branch{conditions: b.conditions}, pattern: int32(i)}
 			for _, c := range b.conditions {
-				key := c.path + "\x00" + c.source
-				n, ok := numbers[key]
+				n, ok := known[c]
 				if !ok {
-					n = int32(len(uses))
-					numbers[key] = n
-					uses = append(uses, 0)
-					paths = append(paths, c.hash)
+					key := c.path + "\x00" + c.source
+					if n, ok = numbers[key]; !ok {
+						n = int32(len(uses))
+						numbers[key] = n
+						uses = append(uses, 0)
+						paths = append(paths, c.hash)
+					}
+					known[c] = n
 				}
 				uses[n]++
 				sb.numbers = append(sb.numbers, n)
