@@ -61,8 +61,7 @@ func misdirected(err error) bool {
 // describeClass is the class of an error of DescribeCluster. A cluster that EKS
 // doesn't know is never ErrNotFound: that is said of pods.
 func describeClass(err error) error {
-	var answer *awshttp.ResponseError
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok {
 		switch answer.HTTPStatusCode() {
 		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 			return ErrUnauthorized

@@ -30,19 +30,18 @@ type groups struct {
 }
 
 func (g *groups) describe(v url.Values) string {
-	names := g.names
-	if n := v.Get("Names.member.1"); n != "" {
-		names = []string{n}
-	} else if a := v.Get("TargetGroupArns.member.1"); a != "" {
-		names = []string{strings.Split(a, "/")[1]}
-	} else {
+	name := v.Get("Names.member.1")
+	if arn := v.Get("TargetGroupArns.member.1"); arn != "" {
+		name = strings.Split(arn, "/")[1]
+	}
+	if name == "" {
 		g.pages = append(g.pages, v.Get("PageSize"))
 		return g.list(v.Get("Marker"))
 	}
-	if !slices.Contains(g.names, names[0]) {
+	if !slices.Contains(g.names, name) {
 		return "!TargetGroupNotFound: One or more target groups not found"
 	}
-	return "<TargetGroups>" + members1(names) + "</TargetGroups>"
+	return "<TargetGroups>" + shapes([]string{name}) + "</TargetGroups>"
 }
 
 func (g *groups) list(marker string) string {
@@ -55,12 +54,12 @@ func (g *groups) list(marker string) string {
 		return "!Throttling: Rate exceeded"
 	}
 	if len(rest) <= g.page {
-		return "<TargetGroups>" + members1(rest) + "</TargetGroups>"
+		return "<TargetGroups>" + shapes(rest) + "</TargetGroups>"
 	}
-	return fmt.Sprintf("<TargetGroups>%s</TargetGroups><NextMarker>%d</NextMarker>", members1(rest[:g.page]), at+g.page)
+	return fmt.Sprintf("<TargetGroups>%s</TargetGroups><NextMarker>%d</NextMarker>", shapes(rest[:g.page]), at+g.page)
 }
 
-func members1(names []string) string {
+func shapes(names []string) string {
 	out := ""
 	for _, n := range names {
 		out += "<member><TargetGroupArn>" + arnOf(n) + "</TargetGroupArn><Port>8080</Port><TargetType>ip</TargetType><IpAddressType>ipv4</IpAddressType></member>"

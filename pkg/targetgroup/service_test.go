@@ -63,7 +63,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(err)
 	}
 	action := r.Form.Get("Action")
-	body := ""
+	var body string
 	switch do := s.answer[action]; {
 	case do != nil:
 		s.calls = append(s.calls, action)
