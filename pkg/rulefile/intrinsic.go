@@ -7,23 +7,30 @@ import (
 	"github.com/elbridge/elbridge/pkg/lint"
 )
 
-// maxResolved bounds the values looked at in one template: functions nest, and
-// parameters and maps repeat.
-const maxResolved = 1 << 20
+// Bounds of the work on one template: functions nest, may name themselves, and
+// repeat what they name.
+const (
+	maxResolved = 1 << 18 // values
+	maxNested   = 200     // functions within functions
+	maxText     = 1 << 20 // bytes of one text
+)
 
 // template resolves CloudFormation's functions as far as a template alone can.
 type template struct {
 	resources  map[string]any
 	parameters any
 	left       int
+	depth      int
 }
 
 // text is a value as a string: functions give what they would, or a mark.
-func (t *template) text(v any) string { return text(t.resolve(v)) }
+func (t *template) text(v any) string { return bounded(text(t.resolve(v))) }
 
 // resolve replaces functions within a value.
 func (t *template) resolve(v any) any {
-	if t.left--; t.left < 0 {
+	t.depth++
+	defer func() { t.depth-- }()
+	if t.left--; t.left < 0 || t.depth > maxNested {
 		return mark("too-large")
 	}
 	switch v := v.(type) {
@@ -66,7 +73,7 @@ func (t *template) call(name string, argument any) any {
 		for _, a := range items(t.resolve(args[1])) {
 			parts = append(parts, text(a))
 		}
-		return strings.Join(parts, text(args[0]))
+		return bounded(strings.Join(parts, text(args[0])))
 	case name == "Fn::Sub":
 		return t.sub(argument)
 	case name == "Fn::If" && len(args) == 3:
@@ -137,17 +144,35 @@ func (t *template) sub(argument any) any {
 		argument = args[0]
 		own, _ = args[1].(map[string]any)
 	}
-	return subVariable.ReplaceAllStringFunc(text(argument), func(s string) string {
-		name := strings.TrimSpace(s[2 : len(s)-1])
-		if literal, ok := strings.CutPrefix(name, "!"); ok {
-			return "${" + literal + "}"
+	size := 0
+	return bounded(subVariable.ReplaceAllStringFunc(text(argument), func(s string) string {
+		out := t.variable(own, s)
+		if size += len(out); size > maxText {
+			return ""
 		}
-		if v, ok := own[name]; ok {
-			return t.text(v)
-		}
-		if resource, attribute, ok := strings.Cut(name, "."); ok {
-			return text(t.attribute(resource, attribute))
-		}
-		return text(t.ref(name))
-	})
+		return out
+	}))
+}
+
+// bounded keeps a text from growing by repetition.
+func bounded(s string) string {
+	if len(s) > maxText {
+		return mark("too-large")
+	}
+	return s
+}
+
+// variable is what ${…} stands for in Fn::Sub.
+func (t *template) variable(own map[string]any, s string) string {
+	name := strings.TrimSpace(s[2 : len(s)-1])
+	if literal, ok := strings.CutPrefix(name, "!"); ok {
+		return "${" + literal + "}"
+	}
+	if v, ok := own[name]; ok {
+		return t.text(v)
+	}
+	if resource, attribute, ok := strings.Cut(name, "."); ok {
+		return text(t.attribute(resource, attribute))
+	}
+	return text(t.ref(name))
 }
