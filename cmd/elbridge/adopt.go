@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
@@ -30,8 +29,8 @@ type adoption struct {
 // errOwned is returned for a group that another bus owns.
 var errOwned = errors.New("the target group has another owner")
 
-func adoptCommand() *cobra.Command {
-	var busName, output string
+func adoptCommand(s *shared) *cobra.Command {
+	var output string
 	var dryRun, force bool
 	cmd := &cobra.Command{
 		Use: "adopt TARGET-GROUP", Short: "Let a bus's rules own a target group, so that targets are removed from it too", Args: cobra.ExactArgs(1),
@@ -46,14 +45,11 @@ don't adopt a group that somebody else registers targets into.`,
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o %s: want text or json", output)
 			}
-			cfg, err := awsconfig.LoadDefaultConfig(cmd.Context())
+			cfg, err := s.aws(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if cfg.Region == "" {
-				return errors.New("no region: set AWS_REGION, or a region in the AWS profile")
-			}
-			a, err := adopt(cmd.Context(), elb.NewFromConfig(cfg), eventbridge.NewFromConfig(cfg), args[0], busName, force, dryRun)
+			a, err := adopt(cmd.Context(), elb.NewFromConfig(cfg), eventbridge.NewFromConfig(cfg), args[0], s.bus, force, dryRun)
 			if err != nil {
 				return err
 			}
@@ -61,7 +57,6 @@ don't adopt a group that somebody else registers targets into.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&busName, "bus", "elbridge", "the bus whose rules own the group, name or ARN")
 	f.BoolVar(&force, "force", false, "take the group over from another owner")
 	f.BoolVar(&dryRun, "dry-run", false, "say what would be done")
 	f.StringVarP(&output, "output", "o", "text", "text or json")

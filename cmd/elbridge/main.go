@@ -33,7 +33,9 @@ func root() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		Long: "Operate elbridge: target groups in step with pods.\n\nAWS is reached as the AWS CLI does it: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL and the rest.\nExit codes: 0 done, 1 an error, which is told on stderr; commands that have others say so.",
 	}
-	cmd.AddCommand(adoptCommand())
+	s := &shared{}
+	s.add(cmd)
+	cmd.AddCommand(adoptCommand(s), lintCommand(s), bindingsCommand(s), explainCommand(s), renderCommand())
 	cmd.AddCommand(patternCommand())
 	return cmd
 }
