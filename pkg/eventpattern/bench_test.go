@@ -3,6 +3,7 @@ package eventpattern_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/elbridge/elbridge/pkg/eventpattern"
@@ -33,18 +34,32 @@ var benchKinds = []struct{ name, pattern string }{
 	{"anything-but", `{"source":["elbridge"],"detail":{"cluster":["blue"],"labels":{"application":[{"anything-but":["%[6]s","x%[1]d"]}]}}}`},
 }
 
-func benchSet(tb testing.TB, pattern string, n int) *eventpattern.Set {
-	tb.Helper()
-	patterns := make([]*eventpattern.Pattern, n)
-	for i := range patterns {
+// benchTexts are n rules of a kind.
+func benchTexts(pattern string, n int) []string {
+	texts := make([]string, n)
+	for i := range texts {
 		namespace, app, low, other, key := "shop", "checkout", 3, "none", ""
 		if i > 0 {
 			namespace, app, low, other, key = fmt.Sprintf("shop-%d", i%50), fmt.Sprintf("app-%d", i), 1000+i, "checkout", fmt.Sprintf("-%d", i)
 		}
-		all := pattern + "%.0[1]d%.0[2]s%.0[3]s%.0[4]d%.0[5]d%.0[6]s%.0[7]s" // every argument is used
-		patterns[i] = mustParse(tb, fmt.Sprintf(all, i, namespace, app, low, low+1, other, key))
+		text := fmt.Sprintf(pattern+"\n%[1]d%[2]s%[3]s%[4]d%[5]d%[6]s%[7]s", i, namespace, app, low, low+1, other, key)
+		texts[i], _, _ = strings.Cut(text, "\n") // every argument has been used
 	}
-	return eventpattern.NewSet(patterns)
+	return texts
+}
+
+func benchPatterns(tb testing.TB, pattern string, n int) []*eventpattern.Pattern {
+	tb.Helper()
+	patterns := make([]*eventpattern.Pattern, n)
+	for i, text := range benchTexts(pattern, n) {
+		patterns[i] = mustParse(tb, text)
+	}
+	return patterns
+}
+
+func benchSet(tb testing.TB, pattern string, n int) *eventpattern.Set {
+	tb.Helper()
+	return eventpattern.NewSet(benchPatterns(tb, pattern, n))
 }
 
 // BenchmarkSet is what a bus does with each event: read it, and find
@@ -106,16 +121,47 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports the memory that a set of 1,000 rules keeps.
-func BenchmarkMemory(b *testing.B) {
-	for b.Loop() {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		set := benchSet(b, benchKinds[0].pattern, 1000)
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc), "bytes/1000rules")
-		runtime.KeepAlive(set)
+// BenchmarkNewSet is what a change of a bus's rules costs.
+func BenchmarkNewSet(b *testing.B) {
+	for _, kind := range benchKinds {
+		b.Run(kind.name+"/rules=1000", func(b *testing.B) {
+			patterns := benchPatterns(b, kind.pattern, 1000)
+			b.ReportAllocs()
+			for b.Loop() {
+				eventpattern.NewSet(patterns)
+			}
+		})
 	}
+}
+
+// BenchmarkMemory reports the memory that 1,000 patterns and a set of them keep.
+func BenchmarkMemory(b *testing.B) {
+	for _, kind := range benchKinds {
+		b.Run(kind.name, func(b *testing.B) {
+			texts := benchTexts(kind.pattern, 1000)
+			for b.Loop() {
+				patterns := make([]*eventpattern.Pattern, len(texts))
+				before := heap()
+				for i, text := range texts {
+					patterns[i] = mustParse(b, text)
+				}
+				parsed := heap()
+				set := eventpattern.NewSet(patterns)
+				after := heap()
+				b.ReportMetric(float64(parsed-before)/1000, "bytes/pattern")
+				b.ReportMetric(float64(after-parsed)/1000, "bytes/rule-in-set")
+				runtime.KeepAlive(patterns)
+				runtime.KeepAlive(set)
+			}
+		})
+	}
+}
+
+// heap is the memory in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what pools held
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

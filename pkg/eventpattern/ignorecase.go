@@ -86,7 +86,7 @@ func appendFolded(out []byte, s string) []byte {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			for _, r := range s[i:] {
-				out = append(out, foldRune(r)...)
+				out = appendFoldedRune(out, r)
 			}
 			return out
 		}
@@ -98,12 +98,11 @@ func appendFolded(out []byte, s string) []byte {
 	return out
 }
 
-// foldRune goes down, up and down again, as forms have forms of their own.
-func foldRune(r rune) string {
-	var out string
+// appendFoldedRune goes down, up and down again, as forms have forms of their own.
+func appendFoldedRune(out []byte, r rune) []byte {
 	for _, l := range lowerForm(r) {
 		for _, u := range upperForm(l) {
-			out += lowerForm(u)
+			out = append(out, lowerForm(u)...)
 		}
 	}
 	return out

@@ -203,4 +203,3 @@ func (x *index) find(f *field, r *run) {
 		r.tryAll(x.except.numbers.without(f.kind == kindNumber && f.num.exact, f.num.value))
 	}
 }
-

@@ -89,7 +89,7 @@ func (s *Set) addBranches(patterns []*Pattern) {
 func (s *Set) Match(event []byte) ([]int, error) {
 	m := s.memos.Get().(*memo)
 	defer func() {
-		if cap(m.flat.event.fields)+cap(m.flat.event.steps)+cap(m.flat.event.elements) <= maxKept {
+		if len(event) <= maxKeptBytes && cap(m.flat.event.fields)+cap(m.flat.event.steps)+cap(m.flat.event.elements) <= maxKept {
 			s.memos.Put(m)
 		}
 	}()
@@ -171,9 +171,11 @@ type memo struct {
 	folded     []byte // scratch
 }
 
-// maxKept bounds the memory of an event that is kept for the next one, in fields,
-// steps and elements.
-const maxKept = 1 << 14
+// What is kept of one event's memory for the next one, at most.
+const (
+	maxKept      = 1 << 14 // fields, steps and elements
+	maxKeptBytes = 1 << 20 // of text
+)
 
 type remembered struct {
 	event   uint32
