@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -51,13 +52,9 @@ func runStack(ctx context.Context, out io.Writer, state string) error {
 	if err != nil {
 		return err
 	}
-	// stack.Start takes the lock before it touches anything; what an earlier
-	// stack left is removed by it.
 	tell := newNarrator(out)
-	logs, err := logFile()
-	if err != nil {
-		return err
-	}
+	// Made by the first line, when the lock is ours: another stack may run.
+	logs := &lazyFile{path: filepath.Join(dir, "stack.log")}
 	defer logs.Close()
 	s, err := stack.Start(ctx, stack.Config{
 		Dir: filepath.Join(dir, "data"), Clean: true, Binaries: binaries(), CloudPort: freePort(defaultCloudPort), Say: tell.say, Progress: out,
@@ -90,16 +87,33 @@ func runStack(ctx context.Context, out io.Writer, state string) error {
 	}
 }
 
-// logFile is where the stack's own parts log.
-func logFile() (*os.File, error) {
-	dir, err := home()
-	if err != nil {
-		return nil, err
+// lazyFile is a file that is made by the first write to it.
+type lazyFile struct {
+	path string
+	once sync.Once
+	f    *os.File
+	err  error
+}
+
+// Write implements io.Writer. slog's handlers call it one at a time.
+func (l *lazyFile) Write(b []byte) (int, error) {
+	l.once.Do(func() {
+		if l.err = os.MkdirAll(filepath.Dir(l.path), 0o755); l.err == nil {
+			l.f, l.err = os.Create(l.path)
+		}
+	})
+	if l.err != nil {
+		return 0, l.err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+	return l.f.Write(b)
+}
+
+// Close implements io.Closer.
+func (l *lazyFile) Close() error {
+	if l.f == nil {
+		return nil
 	}
-	return os.Create(filepath.Join(dir, "stack.log"))
+	return l.f.Close()
 }
 
 // binaries is the folder of this program: `make` builds them all into one.
@@ -123,6 +137,7 @@ func freePort(want int) int {
 
 func printUse(tell *narrator, s *stack.Stack, url string) {
 	tell.say("")
+	tell.say("what happens to nodes and pods is decided at http://%s, what AWS does at %s/_local/ (docs/local.md)", s.NodeControl, s.AWS.Endpoint)
 	tell.say("the load balancer answers at %s", url)
 	tell.say("in another terminal:")
 	env := s.Env()

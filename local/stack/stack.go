@@ -38,10 +38,12 @@ type Stack struct {
 	Kube   *cluster.Cluster
 	Admin  *cluster.Client // of the cluster, as administrator
 	Nodes  *node.Client
-	Runner *functions.Runner
-	Pump   *functions.Pump
-	Gate   *Gate    // the functions' way to the API server
-	Held   *Targets // what the target groups hold
+	// NodeControl is the address of the node agent's control API.
+	NodeControl string
+	Runner      *functions.Runner
+	Pump        *functions.Pump
+	Gate        *Gate    // the functions' way to the API server
+	Held        *Targets // what the target groups hold
 
 	webhookConfig []byte // manifest
 
@@ -244,7 +246,7 @@ func (s *Stack) startNodes(ctx, run context.Context) error {
 	})
 	select {
 	case address := <-control:
-		s.Nodes = node.NewClient(address)
+		s.Nodes, s.NodeControl = node.NewClient(address), address
 		return nil
 	case err := <-ended:
 		return err
