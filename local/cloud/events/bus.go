@@ -116,6 +116,27 @@ func (s *Service) find(call *core.Call, nameOrARN string) (*bus, error) {
 	return b, nil
 }
 
+// busName is the part of a request that names a bus.
+type busName struct{ EventBusName string }
+
+func (n busName) bus() string { return n.EventBusName }
+
+// onBus decodes a request and calls do with the bus that it names, under the
+// lock.
+func onBus[R interface{ bus() string }](s *Service, call *core.Call, do func(*bus, R) (any, error)) (any, error) {
+	var in R
+	if err := call.Decode(&in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.find(call, in.bus())
+	if err != nil {
+		return nil, err
+	}
+	return do(b, in)
+}
+
 var busForm = regexp.MustCompile(`^[/.\-_A-Za-z0-9]{1,256}$`)
 
 type deadLetterConfig struct {

@@ -17,59 +17,45 @@ type statement struct {
 	Condition map[string]map[string]string `json:",omitempty"`
 }
 
+// permissionRequest gives or takes a permission.
+type permissionRequest struct {
+	busName
+	Action, Principal, StatementId, Policy string
+	Condition                              *struct{ Type, Key, Value string }
+	RemoveAllPermissions                   bool
+}
+
 func (s *Service) putPermission(call *core.Call) (any, error) {
-	var in struct {
-		EventBusName, Action, Principal, StatementId, Policy string
-		Condition                                            *struct{ Type, Key, Value string }
-	}
-	if err := call.Decode(&in); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.find(call, in.EventBusName)
-	if err != nil {
-		return nil, err
-	}
-	if in.Policy != "" {
-		return nil, b.setPolicy(in.Policy)
-	}
-	if in.Action == "" || in.Principal == "" || in.StatementId == "" {
-		return nil, invalid("Parameter(s) Action, Principal and StatementId, or Policy, must be specified.")
-	}
-	one := statement{Sid: in.StatementId, Effect: "Allow", Principal: "*", Action: in.Action, Resource: b.id.arn()}
-	if in.Principal != "*" {
-		one.Principal = map[string]string{"AWS": "arn:aws:iam::" + in.Principal + ":root"}
-	}
-	if in.Condition != nil {
-		one.Condition = map[string]map[string]string{in.Condition.Type: {in.Condition.Key: in.Condition.Value}}
-	}
-	kept := b.statementsWithout(in.StatementId)
-	text, err := json.Marshal(one)
-	if err != nil {
-		return nil, err
-	}
-	return nil, b.setStatements(append(kept, text))
+	return onBus(s, call, func(b *bus, in permissionRequest) (any, error) {
+		if in.Policy != "" {
+			return nil, b.setPolicy(in.Policy)
+		}
+		if in.Action == "" || in.Principal == "" || in.StatementId == "" {
+			return nil, invalid("Parameter(s) Action, Principal and StatementId, or Policy, must be specified.")
+		}
+		one := statement{Sid: in.StatementId, Effect: "Allow", Principal: "*", Action: in.Action, Resource: b.id.arn()}
+		if in.Principal != "*" {
+			one.Principal = map[string]string{"AWS": "arn:aws:iam::" + in.Principal + ":root"}
+		}
+		if in.Condition != nil {
+			one.Condition = map[string]map[string]string{in.Condition.Type: {in.Condition.Key: in.Condition.Value}}
+		}
+		kept := b.statementsWithout(in.StatementId)
+		text, err := json.Marshal(one)
+		if err != nil {
+			return nil, err
+		}
+		return nil, b.setStatements(append(kept, text))
+	})
 }
 
 func (s *Service) removePermission(call *core.Call) (any, error) {
-	var in struct {
-		EventBusName, StatementId string
-		RemoveAllPermissions      bool
-	}
-	if err := call.Decode(&in); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.find(call, in.EventBusName)
-	if err != nil {
-		return nil, err
-	}
-	if in.RemoveAllPermissions {
-		return nil, b.setStatements(nil)
-	}
-	return nil, b.setStatements(b.statementsWithout(in.StatementId))
+	return onBus(s, call, func(b *bus, in permissionRequest) (any, error) {
+		if in.RemoveAllPermissions {
+			return nil, b.setStatements(nil)
+		}
+		return nil, b.setStatements(b.statementsWithout(in.StatementId))
+	})
 }
 
 func (b *bus) statementsWithout(sid string) []json.RawMessage {

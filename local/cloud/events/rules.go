@@ -48,12 +48,13 @@ const maxPattern = 4096 // characters, by the model; the quota is lower
 
 // ruleRequest is any request that names a rule.
 type ruleRequest struct {
-	Name, EventBusName, EventPattern, ScheduleExpression string
-	State, Description, RoleArn                          string
-	Tags                                                 []tag
+	busName
+	Name, EventPattern, ScheduleExpression string
+	State, Description, RoleArn            string
+	Tags                                   []tag
 }
 
-func (in ruleRequest) check(limits Limits, busName string) (*eventpattern.Pattern, error) {
+func (in ruleRequest) check(limits Limits, bus string) (*eventpattern.Pattern, error) {
 	if err := constraint("name", in.Name, ruleForm, `[\.\-_A-Za-z0-9]+`, 64); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (in ruleRequest) check(limits Limits, busName string) (*eventpattern.Patter
 		return nil, limitExceeded()
 	case in.State != "" && in.State != stateEnabled && in.State != stateDisabled && in.State != stateTrail:
 		return nil, violation("state", in.State, "Member must satisfy enum value set: [ENABLED, DISABLED, ENABLED_WITH_ALL_CLOUDTRAIL_MANAGEMENT_EVENTS]")
-	case in.ScheduleExpression != "" && busName != defaultBus:
+	case in.ScheduleExpression != "" && bus != defaultBus:
 		return nil, invalid("ScheduleExpression is supported only on the default event bus.")
 	case in.ScheduleExpression != "" && !rateForm.MatchString(in.ScheduleExpression) && !cronForm.MatchString(in.ScheduleExpression):
 		return nil, invalid("Parameter ScheduleExpression is not valid.")
@@ -89,34 +90,26 @@ func parsePattern(text string) (*eventpattern.Pattern, error) {
 type ruleARNAnswer struct{ RuleArn string }
 
 func (s *Service) putRule(call *core.Call) (any, error) {
-	var in ruleRequest
-	if err := call.Decode(&in); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.find(call, in.EventBusName)
-	if err != nil {
-		return nil, err
-	}
-	pattern, err := in.check(s.limits, b.id.name)
-	if err != nil {
-		return nil, err
-	}
-	if in.State == "" {
-		in.State = stateEnabled
-	}
-	r := &rule{description: in.Description, roleARN: in.RoleArn, pattern: pattern, tags: map[string]string{},
-		Rule: binding.Rule{ARN: b.id.ruleARN(in.Name), Name: in.Name, Bus: b.id.name, State: in.State, Pattern: in.EventPattern, ScheduleExpression: in.ScheduleExpression}}
-	if old := b.rules[in.Name]; old != nil {
-		r.targets, r.tags = old.targets, old.tags
-	} else if len(b.rules) >= s.limits.RulesPerBus {
-		return nil, limitExceeded()
-	} else {
-		addTags(r.tags, in.Tags)
-	}
-	b.set(r)
-	return ruleARNAnswer{r.ARN}, nil
+	return onBus(s, call, func(b *bus, in ruleRequest) (any, error) {
+		pattern, err := in.check(s.limits, b.id.name)
+		if err != nil {
+			return nil, err
+		}
+		if in.State == "" {
+			in.State = stateEnabled
+		}
+		r := &rule{description: in.Description, roleARN: in.RoleArn, pattern: pattern, tags: map[string]string{},
+			Rule: binding.Rule{ARN: b.id.ruleARN(in.Name), Name: in.Name, Bus: b.id.name, State: in.State, Pattern: in.EventPattern, ScheduleExpression: in.ScheduleExpression}}
+		if old := b.rules[in.Name]; old != nil {
+			r.targets, r.tags = old.targets, old.tags
+		} else if len(b.rules) >= s.limits.RulesPerBus {
+			return nil, limitExceeded()
+		} else {
+			addTags(r.tags, in.Tags)
+		}
+		b.set(r)
+		return ruleARNAnswer{r.ARN}, nil
+	})
 }
 
 func (b *bus) set(r *rule) {
@@ -135,20 +128,9 @@ func (r *rule) show() ruleAnswer {
 		ScheduleExpression: r.ScheduleExpression, Description: r.description, RoleArn: r.roleARN}
 }
 
-// withRule decodes a request and calls do with the rule it names, which may be
-// nil, under the lock.
+// withRule calls do with the rule that a request names, which may be nil.
 func (s *Service) withRule(call *core.Call, do func(*bus, *rule, ruleRequest) (any, error)) (any, error) {
-	var in ruleRequest
-	if err := call.Decode(&in); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.find(call, in.EventBusName)
-	if err != nil {
-		return nil, err
-	}
-	return do(b, b.rules[in.Name], in)
+	return onBus(s, call, func(b *bus, in ruleRequest) (any, error) { return do(b, b.rules[in.Name], in) })
 }
 
 func noRule(name string, b *bus) *core.Error {
@@ -194,39 +176,32 @@ func (s *Service) switchRule(call *core.Call, state string) (any, error) {
 
 // listRequest is a request for a page of rules or targets.
 type listRequest struct {
-	NamePrefix, EventBusName, TargetArn, Rule, NextToken string
-	Limit                                                json.Number
+	busName
+	NamePrefix, TargetArn, Rule, NextToken string
+	Limit                                  json.Number
 }
 
 func (s *Service) listRules(call *core.Call) (any, error) {
-	var in listRequest
-	if err := call.Decode(&in); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.find(call, in.EventBusName)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for name := range maps.Keys(b.rules) {
-		if strings.HasPrefix(name, in.NamePrefix) {
-			names = append(names, name)
+	return onBus(s, call, func(b *bus, in listRequest) (any, error) {
+		var names []string
+		for name := range maps.Keys(b.rules) {
+			if strings.HasPrefix(name, in.NamePrefix) {
+				names = append(names, name)
+			}
 		}
-	}
-	page, next, err := paged(names, in.Limit, in.NextToken)
-	if err != nil {
-		return nil, err
-	}
-	out := struct {
-		Rules     []ruleAnswer
-		NextToken string `json:",omitempty"`
-	}{[]ruleAnswer{}, next}
-	for _, name := range page {
-		out.Rules = append(out.Rules, b.rules[name].show())
-	}
-	return out, nil
+		page, next, err := paged(names, in.Limit, in.NextToken)
+		if err != nil {
+			return nil, err
+		}
+		out := struct {
+			Rules     []ruleAnswer
+			NextToken string `json:",omitempty"`
+		}{[]ruleAnswer{}, next}
+		for _, name := range page {
+			out.Rules = append(out.Rules, b.rules[name].show())
+		}
+		return out, nil
+	})
 }
 
 func (s *Service) listRuleNames(call *core.Call) (any, error) {

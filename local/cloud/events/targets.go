@@ -106,9 +106,10 @@ func (r *retryPolicy) check() error {
 }
 
 type targetsRequest struct {
-	Rule, EventBusName string
-	Targets            []target
-	Ids                []string
+	busName
+	Rule    string
+	Targets []target
+	Ids     []string
 }
 
 type failedTarget struct{ TargetId, ErrorCode, ErrorMessage string }
@@ -123,30 +124,22 @@ func (a *targetsAnswer) fail(id string, e *core.Error) {
 	a.FailedEntries = append(a.FailedEntries, failedTarget{id, e.Code, e.Message})
 }
 
-// withTargets decodes a request and calls do with a copy of the rule that it
-// names; what do leaves is kept.
+// withTargets calls do with a copy of the rule that a request names; what do
+// leaves is kept.
 func (s *Service) withTargets(call *core.Call, do func(*rule, targetsRequest) (any, error)) (any, error) {
-	var in targetsRequest
-	if err := call.Decode(&in); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.find(call, in.EventBusName)
-	if err != nil {
-		return nil, err
-	}
-	old := b.rules[in.Rule]
-	if old == nil {
-		return nil, noRule(in.Rule, b)
-	}
-	r := *old
-	r.targets = slices.Clone(old.targets)
-	out, err := do(&r, in)
-	if err == nil {
-		b.set(&r)
-	}
-	return out, err
+	return onBus(s, call, func(b *bus, in targetsRequest) (any, error) {
+		old := b.rules[in.Rule]
+		if old == nil {
+			return nil, noRule(in.Rule, b)
+		}
+		r := *old
+		r.targets = slices.Clone(old.targets)
+		out, err := do(&r, in)
+		if err == nil {
+			b.set(&r)
+		}
+		return out, err
+	})
 }
 
 func (s *Service) putTargets(call *core.Call) (any, error) {
@@ -206,35 +199,27 @@ func (s *Service) removeTargets(call *core.Call) (any, error) {
 }
 
 func (s *Service) listTargets(call *core.Call) (any, error) {
-	var in listRequest
-	if err := call.Decode(&in); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.find(call, in.EventBusName)
-	if err != nil {
-		return nil, err
-	}
-	r := b.rules[in.Rule]
-	if r == nil {
-		return nil, noRule(in.Rule, b)
-	}
-	byID := map[string]target{}
-	var ids []string
-	for _, t := range r.targets {
-		byID[t.Id], ids = t, append(ids, t.Id)
-	}
-	page, next, err := paged(ids, in.Limit, in.NextToken)
-	if err != nil {
-		return nil, err
-	}
-	out := struct {
-		Targets   []target
-		NextToken string `json:",omitempty"`
-	}{[]target{}, next}
-	for _, id := range page {
-		out.Targets = append(out.Targets, byID[id])
-	}
-	return out, nil
+	return onBus(s, call, func(b *bus, in listRequest) (any, error) {
+		r := b.rules[in.Rule]
+		if r == nil {
+			return nil, noRule(in.Rule, b)
+		}
+		byID := map[string]target{}
+		var ids []string
+		for _, t := range r.targets {
+			byID[t.Id], ids = t, append(ids, t.Id)
+		}
+		page, next, err := paged(ids, in.Limit, in.NextToken)
+		if err != nil {
+			return nil, err
+		}
+		out := struct {
+			Targets   []target
+			NextToken string `json:",omitempty"`
+		}{[]target{}, next}
+		for _, id := range page {
+			out.Targets = append(out.Targets, byID[id])
+		}
+		return out, nil
+	})
 }
