@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/elbridge/elbridge/pkg/binding"
+	"github.com/elbridge/elbridge/pkg/lint"
+	"github.com/elbridge/elbridge/pkg/rulefile"
+)
+
+const docQueue = "arn:aws:sqs:eu-west-1:111122223333:elbridge-registrar"
+
+func bindingsPage(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/bindings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var fence = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```")
+
+// TestDocs_Examples: each example of docs/bindings.md is a binding, or several.
+func TestDocs_Examples(t *testing.T) {
+	seen := map[string]int{}
+	for _, m := range fence.FindAllStringSubmatch(bindingsPage(t), -1) {
+		language, text := m[1], m[2]
+		seen[language]++
+		t.Run(fmt.Sprint(language, seen[language]), func(t *testing.T) {
+			var in lint.Input
+			switch language {
+			case "json", "yaml":
+				f, err := rulefile.Parse(language, []byte(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				in = lint.Input{Rules: f.Rules, Groups: f.Groups}
+			case "hcl":
+				in.Rules = []lint.Rule{docRule(heredoc(t, text, "event_pattern"), resolved(heredoc(t, text, "input_template")))}
+			case "sh":
+				in.Rules = []lint.Rule{shellRule(t, text)}
+			case "go":
+				in.Rules = []lint.Rule{docRule(docPattern, goTemplate(t, text))}
+			default:
+				t.Fatalf("no test reads %s", language)
+			}
+			r := lint.Run(in)
+			if r.Bindings == 0 {
+				t.Errorf("no binding in it")
+			}
+			for _, f := range r.Findings {
+				if f.Severity != lint.Info {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+	for _, language := range []string{"json", "yaml", "hcl", "sh", "go"} {
+		if seen[language] == 0 {
+			t.Errorf("no example in %s", language)
+		}
+	}
+}
+
+const docPattern = `{"source":["elbridge"],"detail-type":["Pod State Change"],"detail":{"cluster":["prod"],"namespace":["ingress"]}}`
+
+func docRule(pattern, template string) lint.Rule {
+	return lint.Rule{
+		Rule:    binding.Rule{ARN: "arn:aws:events:eu-west-1:111122223333:rule/elbridge/ingress", Name: "ingress", Bus: "elbridge", State: "ENABLED", Pattern: pattern},
+		Targets: []binding.Target{{ID: "registrar", ARN: docQueue, Transformer: &binding.Transformer{Template: template}}},
+	}
+}
+
+func heredoc(t *testing.T, text, name string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?s)` + name + `\s*= <<-EOT\n(.*?)EOT`).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("no heredoc %s", name)
+	}
+	return m[1]
+}
+
+// resolved puts an ARN where Terraform would.
+func resolved(s string) string {
+	return regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllLiteralString(s, groupARN)
+}
+
+func shellRule(t *testing.T, text string) lint.Rule {
+	t.Helper()
+	quoted := regexp.MustCompile(`(?s)'([^']*)'`).FindAllStringSubmatch(text, -1)
+	if len(quoted) != 2 {
+		t.Fatalf("%d quoted words, want the pattern and the targets", len(quoted))
+	}
+	f, err := rulefile.Parse("sh", []byte(`{"Rules":[{"Name":"ingress","EventBusName":"elbridge","EventPattern":`+quoted[0][1]+`,"Targets":`+quoted[1][1]+`}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Rules[0]
+}
+
+// goTemplate joins the raw strings of the template, with an ARN after the first.
+func goTemplate(t *testing.T, text string) string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), "example.go", "package p\nfunc _() {\n"+text+"}", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(lit.Value, "`") {
+			s, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = append(parts, s)
+		}
+		return true
+	})
+	if len(parts) < 2 {
+		t.Fatalf("raw strings %q, want the template's parts", parts)
+	}
+	return parts[0] + groupARN + strings.Join(parts[1:], "")
+}
+
+var (
+	constantRow = regexp.MustCompile("(?m)^\\| (?:`[a-zA-Z`, ]+`)? ?\\|[^|]*\\| `(\".*?)` \\|")
+	constantKey = regexp.MustCompile(`"([a-zA-Z]+)":`)
+	checkRow    = regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (error|warning|info) \\| (.*) \\|$")
+)
+
+// TestDocs_Constants: each constant has an example, and each example is one.
+func TestDocs_Constants(t *testing.T) {
+	documented := map[string]bool{}
+	for _, m := range constantRow.FindAllStringSubmatch(bindingsPage(t), -1) {
+		example := m[1]
+		for _, k := range constantKey.FindAllStringSubmatch(example, -1) {
+			documented[k[1]] = true
+		}
+		if !strings.Contains(example, "targetGroup") {
+			example = `"targetGroup":{"name":"web"},` + example
+		}
+		if _, err := binding.ParseConstants([]byte("{" + example + "}")); err != nil {
+			t.Errorf("%s: %v", m[1], err)
+		}
+	}
+	_, err := binding.ParseConstants([]byte(`{"targetGroup":{"name":"web"},"nosuch":1}`))
+	_, known, ok := strings.Cut(err.Error(), "known are ")
+	if !ok {
+		t.Fatalf("the error tells no constants: %v", err)
+	}
+	for _, name := range strings.Split(strings.TrimSuffix(known, ")"), ", ") {
+		if !documented[name] {
+			t.Errorf("constant %s has no example", name)
+		}
+	}
+}
+
+func TestDocs_Checks(t *testing.T) {
+	documented := map[string]string{}
+	for _, m := range checkRow.FindAllStringSubmatch(bindingsPage(t), -1) {
+		documented[m[1]] = m[2] + " " + m[3]
+	}
+	for _, m := range lint.Checks() {
+		if got, want := documented[string(m.Check)], fmt.Sprintf("%s %s", m.Severity, m.Meaning); got != want {
+			t.Errorf("check %s is documented as %q, want %q", m.Check, got, want)
+		}
+		delete(documented, string(m.Check))
+	}
+	for name := range documented {
+		t.Errorf("there is no check %s", name)
+	}
+}
