@@ -39,12 +39,12 @@ func hugeEvents() map[string]string {
 		"1000 levels":           strings.Repeat(`{"a":`, 1001) + `1` + strings.Repeat("}", 1001),
 		"1000 levels, arrays":   `{"a":` + strings.Repeat(`[`, 1000) + `1` + strings.Repeat("]", 1000) + `}`,
 		"1000 levels, wide":     strings.Repeat(`{"b":1,"c":[1,2,3],"a":`, 1000) + `1` + strings.Repeat("}", 1000),
-		"a million scalars":     `{"a":[` + strings.Repeat("1,", 1_000_000) + `1]}`,
-		"3 million empty ones":  `{"a":[` + strings.Repeat("[],", 3_000_000) + `[]]}`,
-		"half a million nested": `{"a":[` + strings.Repeat("[1],", 500_000) + `1]}`,
+		"200,000 scalars":       `{"a":[` + strings.Repeat("1,", 200_000) + `1]}`,
+		"300,000 empty ones":    `{"a":[` + strings.Repeat("[],", 300_000) + `[]]}`,
+		"100,000 nested":        `{"a":[` + strings.Repeat("[1],", 100_000) + `1]}`,
 		"long numbers":          `{"a":[` + strings.Repeat(strings.Repeat("9", 1000)+",", 5000) + `1e999999999999999999999]}`,
 		"key of a megabyte":     `{"` + strings.Repeat("k", mb) + `":{` + repeat(50_000, func(i int) string { return fmt.Sprintf(`"%d":1`, i) }) + `}}`,
-		"a key again and again": `{` + strings.Repeat(`"a":[{"a":1}],`, 200_000) + `"a":1}`,
+		"a key again and again": `{` + strings.Repeat(`"a":[{"a":1}],`, 50_000) + `"a":1}`,
 	}
 }
 
@@ -85,10 +85,12 @@ func mustCompile(t testing.TB, text string) *Pattern {
 
 // Beyond any event that a service delivers there is an end.
 func TestParseEvent_TooManyItems(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some hundred megabytes")
+	}
 	for name, event := range map[string]string{
-		"scalars":  `{"a":[` + strings.Repeat("1,", MaxEventItems) + `1]}`,
-		"elements": `{"a":[` + strings.Repeat("[1],", MaxEventItems/2) + `1]}`,
 		"keys":     `{` + strings.Repeat(`"a":1,`, MaxEventItems/2) + `"a":1}`,
+		"elements": `{"a":[` + strings.Repeat("[1],", MaxEventItems/2) + `1]}`,
 	} {
 		if _, err := ParseEvent([]byte(event)); err == nil || !strings.Contains(err.Error(), "more than 2097152 keys and values") {
 			t.Errorf("%s: error %v", name, err)

@@ -52,3 +52,41 @@ func ExampleSet() {
 	fmt.Println(eventpattern.NewSet(patterns).Matches(event))
 	// Output: [0 2]
 }
+
+// An explanation names the first condition that fails, and what the event has there.
+func ExamplePattern_Explain() {
+	pattern, err := eventpattern.Parse([]byte(`{"detail":{"namespace":["shop"],"ports":{"name":["http"],"containerPort":[8080]}}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, text := range []string{
+		`{"detail":{"namespace":"pay","ports":[{"name":"http","containerPort":8080}]}}`,
+		`{"detail":{"namespace":"shop","ports":[{"name":"http","containerPort":80},{"name":"admin","containerPort":8080}]}}`,
+	} {
+		event, err := eventpattern.ParseEvent([]byte(text))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(pattern.Explain(event))
+	}
+	// Output:
+	// no match: detail.namespace is "pay", want ["shop"]
+	// no match: no array element has detail.ports.containerPort [8080] (detail.ports[1].containerPort) together with detail.ports.name ["http"] (detail.ports[0].name)
+}
+
+// An event can be built from values that are at hand.
+func ExampleBuilder() {
+	pattern, err := eventpattern.Parse([]byte(`{"detail":{"labels":{"app":["web"]},"ports":{"containerPort":[8080]}}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b := eventpattern.NewBuilder()
+	detail := b.Root().Object("detail")
+	detail.Object("labels").String("app", "web")
+	detail.Array("ports").Object(0).Int("containerPort", 8080)
+	fmt.Println(pattern.Matches(b.Event()))
+	// Output: true
+}

@@ -79,8 +79,9 @@ func (p *parser) orBranch(drafts []draft, index int) ([]draft, error) {
 		branch[i] = draft{slices.Clone(d.conditions), &choice{d.choice, path, index}}
 	}
 	p.operator = ""
+	depth := len(p.keys)
 	branch, err = p.object(branch, true)
-	if err == nil {
+	if err == nil || p.operator == "" && len(p.keys) == depth { // no field of the object is at fault
 		p.operator = orKey
 	}
 	return branch, err

@@ -57,6 +57,7 @@ func TestParse_Errors(t *testing.T) {
 		"$or: a string":            {`{"d":{"$or":["x",{"a":[1]}]}}`, "d: $or: a string where an object of fields belongs"},
 		"$or: operator as field":   {`{"$or":[{"d":{"regex":["x"]}},{"a":[1]}]}`, `d.regex: : "regex" cannot be the name of a field inside $or`},
 		"$or: fault within":        {`{"$or":[{"a":[1]},{"b":{"c":[{"prefix":2}]}}]}`, "b.c: prefix: a number where"},
+		"$or: nothing in one":      {`{"a":[1],"$or":[{"b":[1]},{}]}`, ": $or: an empty object says nothing"},
 		"not JSON":                 {`{"a":[1,]}`, "a: : a value belongs after the comma"},
 		"control character":        {"{\"a\":[\"x\ny\"]}", "a: : control character 0x0a in a string"},
 		"escape":                   {`{"a":["\x41"]}`, `a: : \x is no JSON escape`},
