@@ -299,7 +299,7 @@ func (p *parser) constants(n *yaml.Node, path string, members []member) string {
 		keys := strings.TrimPrefix(strings.TrimPrefix(f.Path, "$.binding"), ".")
 		where, reason := find(n, strings.FieldsFunc(keys, func(r rune) bool { return r == '.' || r == '[' || r == ']' })), f.Reason
 		if strings.HasPrefix(reason, "unknown constant") {
-			if w := nearest.Word(keys, entryKeys); w != "" {
+			if w := nearest.Word(keys, entryKeys); w != "" && !strings.Contains(reason, "did you mean") {
 				reason = "unknown key, did you mean " + w
 			}
 			reason = strings.Replace(reason, "unknown constant", "unknown key", 1)
