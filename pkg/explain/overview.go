@@ -7,6 +7,7 @@ import (
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/eventpattern"
 	"github.com/elbridge/elbridge/pkg/lint"
 	"github.com/elbridge/elbridge/pkg/plan"
 	"github.com/elbridge/elbridge/pkg/podevent"
@@ -99,16 +100,18 @@ func stateOf(b *binding.Binding) string {
 // count fills in what pods are selected and what they claim.
 func (w *World) count(rows []Row, of []*group, pods []*podevent.Pod) error {
 	selected, claims := make([]int, len(rows)), make([]map[claim.Key]bool, len(rows))
+	patterns := make([]*eventpattern.Pattern, len(w.Bindings))
+	for i := range w.Bindings {
+		patterns[i] = w.Bindings[i].Pattern
+	}
+	set := eventpattern.NewSet(patterns)
 	for _, p := range pods {
 		e, err := w.event(p)
 		if err != nil {
 			return fmt.Errorf("pod %s/%s: %w", p.Namespace, p.Name, err)
 		}
-		for i := range w.Bindings {
+		for _, i := range set.Matches(e) {
 			b := &w.Bindings[i]
-			if !b.Pattern.Matches(e) {
-				continue
-			}
 			selected[i]++
 			g, ok := w.Groups[lint.Ref(b.Group)]
 			if !ok || g.Problem != lint.Known {

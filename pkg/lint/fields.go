@@ -76,18 +76,19 @@ func (b branch) at(path string) []leaf {
 // exact returns the plain strings that the branch wants at a path; nil if it
 // wants anything else, or nothing.
 func (b branch) exact(path string) []string {
-	for _, l := range b.at(path) {
-		var out []string
-		for _, raw := range l.values {
-			var s string
-			if json.Unmarshal(raw, &s) != nil {
-				return nil
-			}
-			out = append(out, s)
-		}
-		return out
+	at := b.at(path)
+	if len(at) == 0 {
+		return nil
 	}
-	return nil
+	var out []string
+	for _, raw := range at[0].values {
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			return nil
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // pins reports whether the branch bounds a path: every alternative names the

@@ -136,7 +136,6 @@ type linter struct {
 	queues   []string
 	bound    []*bound
 	findings []Finding
-	live     []live
 }
 
 // bound is a binding with what the checks ask of it.
@@ -145,6 +144,7 @@ type bound struct {
 	rule     *Rule
 	branches []branch // what its pattern says
 	group    string   // key of its group: equal for two bindings of one group
+	selected []*Pod   // the live pods that its pattern selects, in their order
 }
 
 func newLinter(in Input) *linter {
@@ -161,7 +161,7 @@ func newLinter(in Input) *linter {
 		}
 	}
 	l.nameGroups()
-	l.live = l.matchable()
+	l.selectPods()
 	return l
 }
 

@@ -41,8 +41,8 @@ func rule(t *testing.T, line string) lint.Rule {
 		more = "," + more
 	}
 	ref := `"` + groupARN(group) + `"`
-	if strings.HasPrefix(group, "name:") {
-		ref = `{"name":"` + strings.TrimPrefix(group, "name:") + `"}`
+	if name, ok := strings.CutPrefix(group, "name:"); ok {
+		ref = `{"name":"` + name + `"}`
 	}
 	r := lint.Rule{Rule: binding.Rule{ARN: "arn:aws:events:eu-west-1:111122223333:rule/elbridge/" + name, Name: name, Bus: "elbridge", State: "ENABLED", Pattern: pattern}}
 	r.Targets = []binding.Target{{ID: "registrar", ARN: queue, Transformer: &binding.Transformer{

@@ -136,7 +136,7 @@ func (l *linter) overlap(a, b *bound) {
 	if a.rule == b.rule {
 		other = fmt.Sprintf("target %s of the same rule", a.TargetID)
 	}
-	if pods := l.both(a, b); len(pods) > 0 {
+	if pods := both(a, b); len(pods) > 0 {
 		f.Message = fmt.Sprintf("%s selects the same pods for the same group: %s", other, list(some(pods)))
 		l.add(f)
 		return

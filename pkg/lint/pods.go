@@ -10,43 +10,40 @@ import (
 	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
-// live is a pod with the event that describes it.
-type live struct {
-	*Pod
-	event *eventpattern.Event
-}
-
-func (p live) name() string { return p.Namespace + "/" + p.Name }
-
-// matchable returns the pods whose events could be made: all but those that no
-// event could carry.
-func (l *linter) matchable() []live {
-	out := make([]live, 0, len(l.in.Pods))
+// selectPods gives each binding the pods that it selects, in one pass over the
+// pods. A pod that no event could carry is selected by none.
+func (l *linter) selectPods() {
+	if len(l.in.Pods) == 0 {
+		return
+	}
+	patterns := make([]*eventpattern.Pattern, len(l.bound))
+	for i, b := range l.bound {
+		patterns[i] = b.Pattern
+	}
+	set := eventpattern.NewSet(patterns)
 	for i := range l.in.Pods {
 		p := &l.in.Pods[i]
-		if e, err := parsed(podevent.FromPod(p.Cluster, p.Pod, l.in.Annotations, l.in.At)); err == nil {
-			out = append(out, live{p, e})
+		e, err := parsed(podevent.FromPod(p.Cluster, p.Pod, l.in.Annotations, l.in.At))
+		if err != nil {
+			continue
+		}
+		for _, hit := range set.Matches(e) {
+			l.bound[hit].selected = append(l.bound[hit].selected, p)
 		}
 	}
-	return out
 }
 
-// selected returns the live pods that the binding selects.
-func (l *linter) selected(b *bound) []live {
-	var out []live
-	for _, p := range l.live {
-		if b.Pattern.Matches(p.event) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
+func (p *Pod) name() string { return p.Namespace + "/" + p.Name }
 
 // both returns the names of pods that two bindings select.
-func (l *linter) both(a, b *bound) []string {
+func both(a, b *bound) []string {
+	in := make(map[*Pod]bool, len(a.selected))
+	for _, p := range a.selected {
+		in[p] = true
+	}
 	var out []string
-	for _, p := range l.live {
-		if a.Pattern.Matches(p.event) && b.Pattern.Matches(p.event) {
+	for _, p := range b.selected {
+		if in[p] {
 			out = append(out, p.name())
 		}
 	}
@@ -58,7 +55,7 @@ func (l *linter) pods(b *bound) {
 	if !l.reads(b) {
 		return
 	}
-	pods := l.selected(b)
+	pods := b.selected
 	if len(pods) == 0 {
 		f := b.of(MatchesNoPod)
 		f.Path = "EventPattern"
@@ -86,11 +83,11 @@ func (l *linter) reads(b *bound) bool {
 
 // claims says why no selected pod claims a target, where a reason lies in the
 // binding and not in the pods' lives.
-func (l *linter) claims(b *bound, g Group, pods []live) {
+func (l *linter) claims(b *bound, g Group, pods []*Pod) {
 	why := map[claim.Refusal]int{}
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p live) bool { return len(p.PodIPs) == 0 }) // they have only begun
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return len(p.PodIPs) == 0 }) // they have only begun
 	for _, p := range pods {
-		_, refusal := claim.Of(p.Pod.Pod, &b.Binding, g.Group)
+		_, refusal := claim.Of(p.Pod, &b.Binding, g.Group)
 		why[refusal]++
 	}
 	for _, refusal := range []claim.Refusal{claim.NoPort, claim.Outside, claim.Pending} {
@@ -113,7 +110,7 @@ func (l *linter) claims(b *bound, g Group, pods []live) {
 
 // grace compares how long pods live after their deletion with how long the load
 // balancer may go on using them (P020).
-func (l *linter) grace(b *bound, g Group, pods []live) {
+func (l *linter) grace(b *bound, g Group, pods []*Pod) {
 	shortest, of := time.Duration(-1), ""
 	for _, p := range pods {
 		if t := p.TerminationGracePeriod; t >= 0 && (of == "" || t < shortest) {
