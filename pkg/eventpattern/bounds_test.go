@@ -106,7 +106,7 @@ func TestParseEvent_TooManyItems(t *testing.T) {
 // Patterns within the limits cost bounded memory, parsed and in a set.
 func TestParse_Memory(t *testing.T) {
 	or := func(n int, path string) string {
-		return `"$or":[` + repeat(n, func(i int) string { return fmt.Sprintf(`{"%s%d":[1]}`, path, i) }) + `]`
+		return `"$or":[` + repeat(n, func(i int) string { return fmt.Sprintf(`{"%s%d":["x"]}`, path, i) }) + `]`
 	}
 	fill := func(pattern, item string) string {
 		var b strings.Builder
@@ -117,8 +117,8 @@ func TestParse_Memory(t *testing.T) {
 		return strings.TrimSuffix(b.String(), ",") + `}`
 	}
 	for name, text := range map[string]string{
-		"1000 combinations, many fields after":  fill(`"x":{`+or(10, "a")+`},"y":{`+or(10, "a")+`},"z":{`+or(10, "a")+`},`, `"f%d":[1],`),
-		"1000 combinations, many fields before": `{` + repeat(300, func(i int) string { return fmt.Sprintf(`"f%d":[1]`, i) }) + `,"x":{` + or(10, "a") + `},"y":{` + or(10, "a") + `},"z":{` + or(10, "a") + `}}`,
+		"1000 combinations, many fields after":  fill(`"x":{`+or(10, "a")+`},"y":{`+or(10, "a")+`},"z":{`+or(10, "a")+`},`, `"f%d":["x"],`),
+		"1000 combinations, many fields before": `{` + repeat(250, func(i int) string { return fmt.Sprintf(`"f%d":["x"]`, i) }) + `,"x":{` + or(10, "a") + `},"y":{` + or(10, "a") + `},"z":{` + or(10, "a") + `}}`,
 		"deep $or":                              strings.Repeat(`{"$or":[{"a":[1]},`, 200) + `{"b":[1]}` + strings.Repeat("]}", 200),
 		"nested deeply":                         strings.Repeat(`{"a":`, 680) + `[1]` + strings.Repeat("}", 680),
 		"many prefixes":                         fill(``, `"f%[1]d":[{"prefix":"%[1]d"}],`),
@@ -137,6 +137,9 @@ func TestParse_Memory(t *testing.T) {
 			}
 			if got := allocated(func() { NewSet([]*Pattern{p}) }); got > 64<<20 {
 				t.Errorf("NewSet allocates %d bytes", got)
+			}
+			if got := allocated(func() { p.Selection() }); got > 16<<20 {
+				t.Errorf("Selection allocates %d bytes", got)
 			}
 		})
 	}

@@ -38,9 +38,11 @@ func (p *parser) parse() ([]branch, error) {
 
 func (p *parser) document() ([]draft, error) {
 	if n := utf16Length(p.s); n > MaxPatternLength {
+		p.i = len(p.s)
 		return nil, p.fail("the pattern has %d characters, %d is the most", n, MaxPatternLength)
 	}
 	if !utf8.ValidString(p.s) {
+		p.i = len(p.s) - len(strings.TrimLeftFunc(p.s, func(r rune) bool { return r != utf8.RuneError }))
 		return nil, p.fail("the pattern is not valid UTF-8")
 	}
 	k, err := p.peek()

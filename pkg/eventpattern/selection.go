@@ -40,27 +40,26 @@ func (p *Pattern) Selection() Selection {
 // pinned returns the paths that every branch restricts to plain strings, each
 // with the union of what the branches allow.
 func (p *Pattern) pinned() map[string][]string {
-	var union map[string][]string
+	restricting := map[string]int{} // path -> branches that restrict it
+	seen := map[*condition]bool{}   // branches share conditions
+	union := map[string][]string{}
 	for _, b := range p.branches {
-		here := map[string][]string{}
 		for _, c := range b.conditions {
-			if values, ok := c.plainStrings(); ok {
-				here[c.path] = values
+			values, ok := c.plainStrings()
+			if !ok {
+				continue
+			}
+			restricting[c.path]++
+			if !seen[c] {
+				seen[c] = true
+				union[c.path] = append(union[c.path], values...)
 			}
 		}
-		if union == nil {
-			union = here
-			continue
-		}
-		maps.DeleteFunc(union, func(path string, _ []string) bool { return here[path] == nil })
-		for path, values := range union {
-			union[path] = slices.Concat(values, here[path])
-		}
 	}
+	maps.DeleteFunc(union, func(path string, _ []string) bool { return restricting[path] < len(p.branches) })
 	for path, values := range union {
-		sorted := slices.Clone(values)
-		slices.Sort(sorted)
-		union[path] = slices.Compact(sorted)
+		slices.Sort(values)
+		union[path] = slices.Compact(values)
 	}
 	return union
 }
