@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -60,10 +61,8 @@ func outputFlag(cmd *cobra.Command, into *string, choices ...string) {
 }
 
 func checkOutput(output string, choices ...string) error {
-	for _, c := range choices {
-		if output == c {
-			return nil
-		}
+	if slices.Contains(choices, output) {
+		return nil
 	}
 	return fmt.Errorf("-o %s: want one of %s", output, strings.Join(choices, ", "))
 }

@@ -80,7 +80,7 @@ func start(t testing.TB) *api {
 }
 
 func startShared() (_ *api, err error) {
-	if shared.dir, err = os.MkdirTemp("", "elbridge-admission-"); err != nil { //nolint:usetesting // it outlives a test
+	if shared.dir, err = os.MkdirTemp("", "elbridge-admission-"); err != nil { // it outlives a test
 		return nil, err
 	}
 	c, err := cluster.Start(context.Background(), cluster.Config{

@@ -62,7 +62,7 @@ func Errors(err error) []*Error {
 	var walk func(error)
 	walk = func(err error) {
 		var one *Error
-		switch joined, ok := err.(interface{ Unwrap() []error }); { //nolint:errorlint // walks the tree itself
+		switch joined, ok := err.(interface{ Unwrap() []error }); { // walks the tree itself
 		case ok:
 			for _, inner := range joined.Unwrap() {
 				walk(inner)

@@ -273,9 +273,8 @@ func (p *parser) check(n *yaml.Node, path string, e Entry) {
 		return
 	}
 	if _, err := eventpattern.Parse([]byte(e.Pattern)); err != nil {
-		var syntax *eventpattern.SyntaxError
 		where := n
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*eventpattern.SyntaxError](err); ok {
 			where = find(n, append([]string{"pods"}, strings.Split(strings.TrimPrefix(syntax.Path, "detail."), ".")...))
 			if where == n {
 				where = find(n, []string{"pattern"})

@@ -139,7 +139,7 @@ func TestPagedReads(t *testing.T) {
 					t.Errorf("read %q, error %v; want %q", got, err, tt.want)
 				}
 				for _, class := range []error{bus.ErrNotFound, bus.ErrNoBus} {
-					if errors.Is(err, class) != (class == tt.err) {
+					if errors.Is(err, class) != errors.Is(tt.err, class) {
 						t.Errorf("error %v, want class %v", err, tt.err)
 					}
 				}

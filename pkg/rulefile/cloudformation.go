@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -29,7 +29,7 @@ const defaultDelay = 300 * time.Second
 func cloudFormation(name string, top map[string]any) (*File, error) {
 	resources, ok := top["Resources"].(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("Resources: want an object")
+		return nil, errors.New("Resources: want an object") //nolint:staticcheck // begins with the key
 	}
 	t := &template{resources: resources, parameters: top["Parameters"], left: maxResolved}
 	f := &File{Kind: CloudFormation, Groups: map[string]lint.Group{}}

@@ -102,7 +102,7 @@ func decode(data []byte) (any, error) {
 	if err := dec.Decode(&v); err != nil {
 		return nil, fmt.Errorf("line %d: not valid JSON: %w", lineOf(data, dec.InputOffset()), err)
 	}
-	if _, err := dec.Token(); err != io.EOF { //nolint:errorlint // the decoder's own
+	if _, err := dec.Token(); err != io.EOF {
 		return nil, fmt.Errorf("line %d: text after the JSON value", lineOf(data, dec.InputOffset()))
 	}
 	return v, nil

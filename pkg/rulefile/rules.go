@@ -20,7 +20,7 @@ func rules(name string, top map[string]any) (*File, error) {
 	for i, v := range list {
 		o, ok := v.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("Rules[%d]: want an object", i)
+			return nil, fmt.Errorf("Rules[%d]: want an object", i) //nolint:staticcheck // begins with the key
 		}
 		f.Rules = append(f.Rules, rule(o, func(v any) string { return text(v) }, fmt.Sprintf("%s: Rules[%d]", name, i)))
 	}
