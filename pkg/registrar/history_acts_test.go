@@ -29,7 +29,7 @@ func (r *hrule) selects(p *podevent.Pod) bool { return slices.Contains(r.apps, p
 
 func newSim(t *testing.T, h history) *sim {
 	s := &sim{world: newWorld(t), plan: h.plan, todo: h.acts, tape: h.tape, start: time.Now(), freedAt: map[string]time.Time{},
-		hrules: map[string]*hrule{}, claimed: map[claimant]span{}}
+		hrules: map[string]*hrule{}, claimed: map[claimant]span{}, lastly: map[claimant]bool{}}
 	delete(s.world.rules, "web")
 	s.rule(&hrule{name: "web", arn: webARN, apps: []string{"web"}, port: 8080, when: h.plan.When, mode: "manage", percent: h.plan.Percent})
 	s.rule(&hrule{name: "web2", arn: webARN, apps: []string{"web2"}, port: 8080, when: "HasIP", mode: h.plan.Second, percent: h.plan.Percent})
@@ -108,8 +108,28 @@ func (s *sim) act(a act) {
 			s.create(name, a)
 			s.status(name, a, func(p *podevent.Pod) { s.address(p, a) })
 		}
+	case "takeover":
+		s.takeover(p, a)
 	default:
 		s.surroundings(a)
+	}
+}
+
+// takeover ends a pod and gives its address to another one at once, as hasty
+// networks do.
+func (s *sim) takeover(p *podevent.Pod, a act) {
+	if p == nil || p.HostNetwork || !s.plan.ReuseAtOnce || len(p.PodIPs) == 0 {
+		return
+	}
+	a.Slow = false
+	s.remove(p, 0, a, false)
+	for i := range 4 {
+		name := podNames[(a.Pod+i+a.Arg)%4]
+		if s.pods["shop/"+name] == nil && !s.pending(name) {
+			s.create(name, act{Pod: 0, Arg: a.Arg})
+			s.status(name, act{Arg: a.Arg, Dup: a.Dup}, func(q *podevent.Pod) { q.PodIPs = p.PodIPs })
+			return
+		}
 	}
 }
 

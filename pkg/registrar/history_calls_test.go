@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -166,6 +167,29 @@ func (s *sim) waiting() int {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return len(s.gates)
+}
+
+// releaseOne lets a call of the instance go on whose turn it is, or of another
+// one where it has none. A turn lasts for some calls, so that a whole decision of
+// one falls between two calls of another.
+func (s *sim) releaseOne() {
+	if s.choice(8) == 7 {
+		s.turn = s.choice(len(s.cpus))
+	}
+	s.lock.Lock()
+	var own []int
+	slices.SortStableFunc(s.gates, func(a, b *gate) int { return cmp.Compare(a.name, b.name) })
+	for n, g := range s.gates {
+		if strings.HasPrefix(g.name, strconv.Itoa(s.turn)+" ") {
+			own = append(own, n)
+		}
+	}
+	s.lock.Unlock()
+	if len(own) == 0 {
+		s.release(s.choice(s.waiting()))
+		return
+	}
+	s.release(own[s.choice(len(own))])
 }
 
 // release opens the nth gate in the order of their names.

@@ -78,7 +78,8 @@ func (s *sim) observe() {
 		for k, pods := range s.claims(arn, true) {
 			for _, p := range pods {
 				now[claimant{arn, k, p.UID}] = true
-				if len(s.claims(arn, false)[k]) == 0 {
+				_, managed := s.claims(arn, false)[k]
+				if s.lastly[claimant{arn, k, ""}] = managed; !managed {
 					now[claimant{observedOnly + arn, k, p.UID}] = true
 				}
 			}
@@ -270,7 +271,9 @@ func (s *sim) checkEnd() {
 			if h == plan.Draining || len(protected[k]) > 0 || s.plan.RuleChanges || g.tags["elbridge:owner"] == "" {
 				continue
 			}
-			s.checkHeld(arn, k)
+			if managed, claimed := s.lastly[claimant{arn, k, ""}]; managed || !claimed {
+				s.checkHeld(arn, k) // else only an observed rule knows of its end (I19)
+			}
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (a act) String() string {
 
 // kinds of acts; the frequent ones stand here more than once.
 var kinds = []string{"up", "up", "up", "create", "ip", "ready", "unready", "relabel", "delete", "delete", "refused", "gone", "gone", "force",
-	"evict", "finish", "replace", "node", "health", "sick", "drained", "time", "time", "crash", "fault", "fault", "calm", "rule"}
+	"evict", "finish", "replace", "node", "health", "sick", "drained", "time", "time", "takeover", "takeover", "crash", "fault", "fault", "calm", "rule"}
 
 func drawHistory(t *rapid.T) history {
 	h := history{plan: setup{
@@ -136,9 +136,11 @@ type sim struct {
 	freedAt map[string]time.Time // addresses
 	fault   string
 	cpus    []*instance
+	turn    int        // the instance that moves while the others stall
 	lock    sync.Mutex // of gates
 	gates   []*gate
 	claimed map[claimant]span // since when a pod claims a key without a gap
+	lastly  map[claimant]bool // whether a managing rule claimed a key when it was claimed last
 	removed []removal
 	calls   int // of DeregisterTargets
 	runs    int
@@ -187,7 +189,7 @@ func (s *sim) step(c int) {
 	synctest.Wait()
 	switch {
 	case c < 8 && s.waiting() > 0:
-		s.release(s.choice(s.waiting()))
+		s.releaseOne()
 	case c == 8 || c == 9:
 		s.receive()
 	case c == 10:
@@ -239,7 +241,7 @@ func (s *sim) settle() {
 	for range 40 {
 		for synctest.Wait(); s.busy(); synctest.Wait() {
 			if s.waiting() > 0 {
-				s.release(s.choice(s.waiting()))
+				s.releaseOne()
 			} else {
 				s.sleep(20 * time.Millisecond)
 			}
@@ -250,7 +252,10 @@ func (s *sim) settle() {
 		}
 		s.healthy()
 		s.sleep(2 * time.Second)
-		for s.receive() {
+		for range len(s.cpus) {
+			if s.choice(3) < 2 {
+				s.receive()
+			}
 		}
 		s.observe()
 	}
