@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/elbridge/elbridge/pkg/eventpattern"
 )
@@ -83,7 +84,33 @@ func BenchmarkSet(b *testing.B) {
 	}
 }
 
-// BenchmarkParsedEvent is the same without reading the event.
+// BenchmarkGrowth reports how much longer an event takes with 1,000 rules than with
+// one: the best of rounds that alternate, so that a busy machine troubles both alike.
+func BenchmarkGrowth(b *testing.B) {
+	const events = 200 // a round
+	event := benchEvent(b)
+	for _, kind := range benchKinds {
+		b.Run(kind.name, func(b *testing.B) {
+			sets := [2]*eventpattern.Set{benchSet(b, kind.pattern, 1), benchSet(b, kind.pattern, 1000)}
+			best := [2]time.Duration{time.Hour, time.Hour}
+			for b.Loop() {
+				for i, set := range sets {
+					begun := time.Now()
+					for range events {
+						if _, err := set.Match(event); err != nil {
+							b.Fatal(err)
+						}
+					}
+					best[i] = min(best[i], time.Since(begun))
+				}
+			}
+			b.ReportMetric(float64(best[1])/float64(best[0]), "growth")
+			b.ReportMetric(events/best[1].Seconds(), "events/s-with-1000")
+		})
+	}
+}
+
+// BenchmarkParsedEvent is the same as BenchmarkSet without reading the event.
 func BenchmarkParsedEvent(b *testing.B) {
 	e, err := eventpattern.ParseEvent(benchEvent(b))
 	if err != nil {
