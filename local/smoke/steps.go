@@ -21,6 +21,7 @@ var steps = []Step{
 	{"scale to two", scaleTo(2)},
 	{"graceful delete: out of the group before the process ends", gracefulDelete},
 	{"force delete", forceDelete},
+	{"all pods of a label deleted with one call", deleteCollection},
 	{"eviction through the API", evictOne},
 	{"eviction that a PodDisruptionBudget refuses: the pod stays", evictRefused},
 	{"another webhook delays a delete for five seconds", deleteDelayed},
@@ -121,6 +122,25 @@ func forceDelete(ctx context.Context, r *Runner) (string, error) {
 		return "", err
 	}
 	return "", r.exactly(ctx, want{pods: 2, healthy: true})
+}
+
+func deleteCollection(ctx context.Context, r *Runner) (string, error) {
+	before, _, err := r.claims(ctx, "app=web")
+	if err != nil {
+		return "", err
+	}
+	start := time.Now()
+	err = r.S.Admin.REST().Delete().AbsPath("/api/v1/namespaces/shop/pods").Param("labelSelector", "app=web").Do(ctx).Error()
+	if err != nil {
+		return "", err
+	}
+	for _, key := range before {
+		if err := r.becomes(ctx, r.web, key, "draining"); err != nil {
+			return "", err
+		}
+	}
+	note := fmt.Sprintf("all deregistered after %d ms", time.Since(start).Milliseconds())
+	return note, r.exactly(ctx, want{pods: len(before), healthy: true})
 }
 
 func evictOne(ctx context.Context, r *Runner) (string, error) {
