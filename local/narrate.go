@@ -67,7 +67,7 @@ func (n *narrator) follow(ctx context.Context, s *stack.Stack) {
 func (n *narrator) line(l functions.Line) {
 	var d struct {
 		Msg, Verb, Target, Pod, Rule, Result, Witness, Why string
-		Seconds                                            float64 `json:"duration_seconds"`
+		Seconds                                            *float64 `json:"duration_seconds"` // of the pod's own event
 	}
 	if json.Unmarshal(l.Text, &d) != nil {
 		return
@@ -82,7 +82,11 @@ func (n *narrator) line(l functions.Line) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.pods[d.Target] = d.Pod
-		n.write("   → rule %s → %s %s (%s), %.0f ms after the webhook saw it", rule, verb, d.Target, d.Pod, 1000*d.Seconds)
+		after := "seen beside another pod's event" // its own may still be on its way
+		if d.Seconds != nil {
+			after = fmt.Sprintf("%.0f ms after the webhook saw it", 1000**d.Seconds)
+		}
+		n.write("   → rule %s → %s %s (%s), %s", rule, verb, d.Target, d.Pod, after)
 	case "removal held":
 		n.say("   → rule %s → removal of %s (%s) held: %s", rule, d.Target, d.Pod, d.Why)
 	}
