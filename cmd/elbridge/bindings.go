@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,16 +66,17 @@ func (o *viewOptions) podReader(sdk aws.Config) func(string) (podReader, error) 
 	return func(name string) (podReader, error) { return o.cluster.client(sdk, name) }
 }
 
-// world reads the rules, and what groups their bindings name.
-func (o *viewOptions) world(ctx context.Context, v *view) (*explain.World, error) {
+// world reads the rules, and what groups their bindings name; unread says which
+// of these could not be read.
+func (o *viewOptions) world(ctx context.Context, v *view) (w *explain.World, unread, err error) {
 	rules, err := readRules(ctx, v.rules)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	w := &explain.World{Annotations: o.cluster.allowList(), At: time.Now()}
+	w = &explain.World{Annotations: o.cluster.allowList(), At: time.Now()}
 	w.Bindings, w.Faults = bindingsOf(rules, o.queue)
-	w.Groups, err = readGroups(ctx, w.Bindings, v.groups, true)
-	return w, err
+	w.Groups, unread = readGroups(ctx, w.Bindings, v.groups, true)
+	return w, unread, ctx.Err()
 }
 
 // bindingsResult is what `elbridge bindings` says.
@@ -94,7 +96,9 @@ they claim under it, what its group holds (without what drains), and how the two
 the group cover clusters which were not read: what is extra may be theirs.
 
 Pods are read from --kubeconfig, --eks-cluster, or the cluster that kubectl would use;
-without one their columns stay empty.`,
+without one their columns stay empty.
+
+Exit codes: 0 all was read, 1 something was not; what was read is shown.`,
 		Example: `  elbridge bindings
   elbridge bindings --eks-cluster prod -o json | jq '.bindings[] | select(.missing)'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -102,35 +106,35 @@ without one their columns stay empty.`,
 			if err != nil {
 				return err
 			}
-			r, err := o.bindings(cmd.Context(), v)
+			r, unread, err := o.bindings(cmd.Context(), v)
 			if err != nil {
 				return err
 			}
-			return write(cmd.OutOrStdout(), o.output, r, r.table)
+			return errors.Join(write(cmd.OutOrStdout(), o.output, r, r.table), unread)
 		},
 	}
 	o.add(cmd)
 	return cmd
 }
 
-func (o *viewOptions) bindings(ctx context.Context, v *view) (bindingsResult, error) {
-	w, err := o.world(ctx, v)
+func (o *viewOptions) bindings(ctx context.Context, v *view) (r bindingsResult, unread, err error) {
+	r.Bus = o.shared.bus
+	w, unread, err := o.world(ctx, v)
 	if err != nil {
-		return bindingsResult{}, err
+		return r, nil, err
 	}
-	r := bindingsResult{Bus: o.shared.bus}
 	var pods []*podevent.Pod
 	if v.pods != nil {
 		if w.Cluster, err = o.cluster.clusterName(w.Bindings); err != nil {
-			return r, err
+			return r, nil, err
 		}
 		if pods, err = allPods(ctx, v, w.Cluster); err != nil {
-			return r, err
+			return r, nil, err
 		}
 		r.Cluster = w.Cluster
 	}
 	r.Bindings, err = w.Overview(pods)
-	return r, err
+	return r, unread, err
 }
 
 // allPods lists the cluster's pods; never nil.

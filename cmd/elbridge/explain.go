@@ -56,7 +56,7 @@ func (o *viewOptions) clusterOf(ctx context.Context, v *view) (*explain.World, p
 	if v.pods == nil {
 		return nil, nil, errors.New("no cluster: give --kubeconfig or --eks-cluster, or set KUBECONFIG")
 	}
-	w, err := o.world(ctx, v)
+	w, _, err := o.world(ctx, v) // a group that was not read is told where it matters
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +122,7 @@ func verdictLines(line func(string, ...any), v explain.Verdict) {
 	case v.Refusal != "":
 		line("  claims nothing: %s", v.Refusal)
 	default:
-		line("  the group was not read")
+		line("  the group was not read%s", inBrackets(v.StateReason))
 	}
 	if len(v.Stale) > 0 {
 		line("  the group also holds %s", strings.Join(v.Stale, ", "))

@@ -30,6 +30,7 @@ type lintOptions struct {
 	groups        bool
 	strict        bool
 	list          bool
+	unread        []error // groups that could not be read
 }
 
 // lintResult is what `elbridge lint` says.
@@ -54,8 +55,8 @@ their groups were not drained; each is a file, or bus:NAME for the rules of a bu
 Target groups are looked at in AWS for the rules of a bus, and for those of files with
 --groups. Pods are looked at with --kubeconfig or --eks-cluster.
 
-Exit codes: 0 nothing found that counts, 1 something could not be read, 2 errors were
-found, or with --strict warnings.`,
+Exit codes: 0 nothing found that counts, 1 something could not be read (what could be is
+judged all the same), 2 errors were found, or with --strict warnings.`,
 		Example: `  elbridge lint
   elbridge lint -f cdk.out/Web.template.json --strict
   elbridge lint bus:elbridge cdk.out/Web.template.json
@@ -92,9 +93,13 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, args []string
 	if err != nil {
 		return err
 	}
+	unread := errors.Join(o.unread...)
 	r := lintResult{Report: report, Errors: report.Count(lint.Error), Warnings: report.Count(lint.Warning), Infos: report.Count(lint.Info)}
 	if err := write(out, o.output, r, r.table); err != nil {
 		return err
+	}
+	if unread != nil {
+		return unread
 	}
 	if r.Errors > 0 || o.strict && r.Warnings > 0 {
 		return errFindings
@@ -160,9 +165,9 @@ func (o *lintOptions) source(ctx context.Context, stdin io.Reader, name string, 
 	bs, _ := bindingsOf(in.Rules, o.queue) // faults are lint's to tell
 	if live || o.groups {
 		accounts := &targetgroup.Accounts{AWS: sdk}
-		groups, err := readGroups(ctx, realGroups(bs), func(b *binding.Binding) groupReader { return accounts.For(b) }, drained)
-		if err != nil {
-			return in, err
+		groups, unread := readGroups(ctx, realGroups(bs), func(b *binding.Binding) groupReader { return accounts.For(b) }, drained)
+		if unread != nil {
+			o.unread = append(o.unread, unread)
 		}
 		maps.Copy(in.Groups, facts(groups))
 	}

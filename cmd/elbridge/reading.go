@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,12 +80,14 @@ func readRules(ctx context.Context, from ruleReader) ([]lint.Rule, error) {
 	return out, nil
 }
 
-// readGroups reads what the bindings name: facts, and targets too if asked. A
-// group that can't be read is an error: what was not read is not judged.
+// readGroups reads what the bindings name: facts, and targets too if asked. One
+// that can't be read keeps nobody from the others; the problem is told with it,
+// and the error joins what was not read.
 func readGroups(ctx context.Context, bs []binding.Binding, from func(*binding.Binding) groupReader, targets bool) (map[string]explain.Group, error) {
 	out := map[string]explain.Group{}
+	var unread []error
 	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(groupReads)
 	seen := map[string]bool{}
 	for i := range bs {
@@ -96,16 +99,19 @@ func readGroups(ctx context.Context, bs []binding.Binding, from func(*binding.Bi
 		seen[ref] = true
 		g.Go(func() error {
 			read, err := readGroup(ctx, from(b), b.Group, targets)
-			if err != nil {
-				return fmt.Errorf("target group %s: %w", lint.GroupName(b.Group), err)
-			}
 			mu.Lock()
 			defer mu.Unlock()
+			if err != nil {
+				read = explain.Group{Group: lint.Group{Problem: lint.Unread, Detail: err.Error()}}
+				unread = append(unread, fmt.Errorf("target group %s was not read: %w", lint.GroupName(b.Group), err))
+			}
 			out[ref] = read
 			return nil
 		})
 	}
-	return out, g.Wait()
+	_ = g.Wait() // each group carries its error
+	slices.SortFunc(unread, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+	return out, errors.Join(unread...)
 }
 
 func readGroup(ctx context.Context, from groupReader, ref binding.GroupRef, targets bool) (explain.Group, error) {

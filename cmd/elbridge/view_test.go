@@ -116,8 +116,8 @@ func options(output string) *viewOptions {
 
 func TestBindings(t *testing.T) {
 	o := options("table")
-	r, err := o.bindings(context.Background(), somewhere().view())
-	if err != nil {
+	r, unread, err := o.bindings(context.Background(), somewhere().view())
+	if err != nil || unread != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -142,7 +142,7 @@ func TestBindings(t *testing.T) {
 func TestBindings_WithoutCluster(t *testing.T) {
 	v := somewhere().view()
 	v.pods = nil
-	r, err := options("json").bindings(context.Background(), v)
+	r, _, err := options("json").bindings(context.Background(), v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +156,16 @@ func TestBindings_WithoutCluster(t *testing.T) {
 }
 
 // What could not be read is not told as if it were empty.
-func TestBindings_UnreadGroupIsAnError_I8(t *testing.T) {
+func TestBindings_UnreadGroup_I8(t *testing.T) {
 	p := somewhere()
 	p.denied = targetgroup.ErrDenied
-	if _, err := options("json").bindings(context.Background(), p.view()); !errors.Is(err, targetgroup.ErrDenied) {
-		t.Errorf("error %v, want ErrDenied", err)
+	r, unread, err := options("json").bindings(context.Background(), p.view())
+	if err != nil || !errors.Is(unread, targetgroup.ErrDenied) {
+		t.Fatalf("unread %v, error %v, want ErrDenied", unread, err)
+	}
+	web := r.Bindings[len(r.Bindings)-1]
+	if web.Rule != "web" || web.Targets != nil || web.Missing != nil || web.Extra != nil || !strings.Contains(web.Note, "not read: access denied") {
+		t.Errorf("row %+v", web)
 	}
 }
 

@@ -132,6 +132,9 @@ func (w *World) verdict(p *podevent.Pod, e *eventpattern.Event, b *binding.Bindi
 	case !looked:
 		v.State = notRead
 		return v
+	case g.Problem == lint.Unread:
+		v.State, v.StateReason = notRead, g.Detail
+		return v
 	case g.Problem != lint.Known:
 		v.Refusal = fmt.Sprintf("target group %s", g.Problem)
 		if g.Detail != "" {

@@ -62,6 +62,8 @@ func world(t *testing.T, rules []string, groups ...string) *explain.World {
 			switch key, health, ok := strings.Cut(s, "="); {
 			case s == "unowned":
 				g.Tags = map[string]string{}
+			case s == "unread":
+				g.Problem = lint.Unread
 			case s == "gone":
 				g.Problem = lint.NotFound
 			case ok:
@@ -114,6 +116,7 @@ func TestPod(t *testing.T) {
 		"no address":            {selector + " | g", "g", "p app=a", []string{"no address of the group's family yet"}},
 		"group is gone P053":    {selector + " | g", "g gone", "p 10.0.0.1 app=a", []string{"target group not found"}},
 		"group was not read":    {selector + " | g", "other", "p 10.0.0.1 app=a", []string{"not read"}},
+		"group can't be read":   {selector + " | g", "g unread", "p 10.0.0.1 app=a", []string{"| not read"}},
 		"mode observe I19":      {selector + ` | g "mode":"observe"`, "g", "p 10.0.0.1 app=a", []string{"mode observe"}},
 		"state in the pattern":  {selector + `,"ready":[true] | g`, "g", "p 10.0.0.1 app=a", []string{"detail.ready is false, want [true]"}},
 		"state that holds now":  {selector + `,"ready":[true] | g`, "g", "p 10.0.0.1 app=a +ready", []string{"yes match"}},
@@ -179,8 +182,8 @@ func TestTarget(t *testing.T) {
 		"other port":             {[]string{"r | " + selector + " | g"}, "g 10.0.0.1:81=healthy", "10.0.0.1:81", []string{"p 10.0.0.1 app=a"}, "drift"},
 		"unowned I18":            {[]string{"r | " + selector + " | g"}, "g 10.0.0.1:80=healthy unowned", "10.0.0.1:80", nil, "not elbridge's to remove"},
 		"kept I18":               {[]string{"r | " + selector + ` | g "foreignTargets":"keep"`}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", nil, "not elbridge's to remove"},
-		"another cluster":        {[]string{other}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", nil, "pods of dev were not asked"},
-		"any cluster":            {[]string{`r | "namespace":["x"] | g`}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", nil, "pods of every other cluster were not asked"},
+		"another cluster":        {[]string{other}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", nil, "not asked: pods of dev"},
+		"any cluster":            {[]string{`r | "namespace":["x"] | g`}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", nil, "not asked: pods of every other cluster"},
 		"drains":                 {[]string{"r | " + selector + " | g"}, "g 10.0.0.1:80=draining", "10.0.0.1:80", nil, "it drains"},
 		"nothing":                {[]string{"r | " + selector + " | g"}, "g", "10.0.0.1:80", nil, "no pod claims it, and it is not registered"},
 		"no binding I8":          {[]string{"r | " + selector + " | h"}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", nil, "no binding names this group"},

@@ -34,7 +34,7 @@ type TargetAnswer struct {
 	// says of them: those that claim the target first.
 	Pods      []PodVerdict `json:"pods"`
 	Rules     []string     `json:"rules"`    // that name the group
-	Unread    []string     `json:"unread"`   // clusters that could claim it and were not read
+	Unread    []string     `json:"unread"`   // clusters, and rules, whose pods could claim it and were not asked
 	Invalid   []string     `json:"invalid"`  // rules that cover nothing
 	Conclude  string       `json:"conclude"` // in one sentence
 	LastCause string       `json:"lastCause"`
@@ -65,6 +65,7 @@ func (w *World) Target(g Group, k claim.Key, pods []*podevent.Pod) (TargetAnswer
 		a.Rules = append(a.Rules, ruleName(b.Rule))
 		a.Unread = append(a.Unread, w.unread(b)...)
 	}
+	a.Unread = append(a.Unread, w.unsure()...)
 	a.Rules, a.Unread = unique(a.Rules), unique(a.Unread)
 	for _, p := range pods {
 		e, err := w.event(p)
@@ -105,6 +106,18 @@ func (w *World) unread(b *binding.Binding) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == w.Cluster })
 }
 
+// unsure returns the rules of which it is not known what group they name.
+func (w *World) unsure() []string {
+	var out []string
+	for i := range w.Bindings {
+		b := &w.Bindings[i]
+		if g := w.Groups[lint.Ref(b.Group)]; b.Group.ARN == "" && g.Problem == lint.Unread {
+			out = append(out, "rule "+ruleName(b.Rule)+", whose group was not read")
+		}
+	}
+	return out
+}
+
 func unique(s []string) []string {
 	slices.Sort(s)
 	return slices.Compact(s)
@@ -116,11 +129,11 @@ func conclude(a *TargetAnswer, g Group, of []*binding.Binding) string {
 	leaving := a.State == string(plan.Draining)
 	elsewhere := ""
 	if len(a.Unread) > 0 {
-		elsewhere = "; pods of " + strings.Join(a.Unread, ", ") + " were not asked"
+		elsewhere = "; not asked: pods of " + strings.Join(a.Unread, ", ")
 	}
 	switch {
 	case len(of) == 0:
-		return "no binding names this group: elbridge leaves it alone"
+		return "no binding names this group: elbridge leaves it alone" + elsewhere
 	case a.Claimed && held && !leaving:
 		return "a live pod claims it, and it is registered: as it should be"
 	case a.Claimed && leaving:

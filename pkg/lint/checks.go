@@ -33,6 +33,7 @@ const (
 	GroupAccount     Check = "group-account"
 	GroupPort        Check = "group-port"
 	GroupUnknown     Check = "group-unknown"
+	GroupUnread      Check = "group-unread"
 	NoOwner          Check = "no-owner"
 	OtherOwner       Check = "other-owner"
 	MatchesNoPod     Check = "matches-no-pod"
@@ -75,6 +76,7 @@ var severities = map[Check]Severity{
 	GroupAccount:     Error,
 	GroupPort:        Error,
 	GroupUnknown:     Info,
+	GroupUnread:      Warning,
 	NoOwner:          Warning,
 	OtherOwner:       Warning,
 	MatchesNoPod:     Warning,
@@ -133,6 +135,7 @@ var meanings = []Meaning{
 	{Check: GroupAccount, Meaning: "a group of another account without roleArn"},
 	{Check: GroupPort, Meaning: "neither binding nor group say a port"},
 	{Check: GroupUnknown, Meaning: "a group that is known only when the template is deployed"},
+	{Check: GroupUnread, Meaning: "a group that could not be read: its type, family and owner are not judged"},
 	{Check: NoOwner, Meaning: "a group without owner tag: nothing but elbridge's own pods is removed from it"},
 	{Check: OtherOwner, Meaning: "a group that another bus owns"},
 	{Check: MatchesNoPod, Meaning: "a pattern that selects no pod now"},

@@ -105,6 +105,10 @@ func (l *linter) group(b *bound) {
 		f.Check = GroupAmbiguous
 		f.Message = "not exactly one group: " + g.Detail + ": the binding covers nothing"
 		f.Fix = "name the group by its ARN"
+	case g.Problem == Unread:
+		f.Check = GroupUnread
+		f.Message = "the group could not be read: " + g.Detail
+		f.Fix = "give your identity the right to read it, or try again"
 	case g.Type == claim.Instance:
 		f.Check = InstanceGroup
 		f.Message = "instance groups are not yet supported: the binding covers nothing"

@@ -46,6 +46,7 @@ const (
 	Known     Problem = ""
 	NotFound  Problem = "not found"
 	Ambiguous Problem = "ambiguous"
+	Unread    Problem = "not read" // whatever it is, it is not judged
 )
 
 // Group is what is known of a target group.

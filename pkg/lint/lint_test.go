@@ -220,6 +220,7 @@ func TestRun_Groups(t *testing.T) {
 		"sound":                       {"", nil, ""},
 		"missing P053":                {"", func(g *lint.Group) { g.Problem = lint.NotFound }, "error group-not-found web $.binding.targetGroup"},
 		"ambiguous":                   {"", func(g *lint.Group) { g.Problem = lint.Ambiguous }, "error group-ambiguous web $.binding.targetGroup"},
+		"unread":                      {"", func(g *lint.Group) { g.Problem = lint.Unread }, "warning group-unread web $.binding.targetGroup"},
 		"instances":                   {"", func(g *lint.Group) { g.Type = claim.Instance }, "error instance-group web $.binding.targetGroup"},
 		"lambda":                      {"", func(g *lint.Group) { g.Type = "lambda" }, "error group-type web $.binding.targetGroup"},
 		"family":                      {`"podCIDRs":["10.0.0.0/8"]`, func(g *lint.Group) { g.Family = claim.IPv6 }, "error group-family web $.binding.podCIDRs"},
