@@ -66,10 +66,11 @@ type instance struct {
 	run   int
 	dead  bool // it was killed: nothing it does has an effect any more
 	again map[string]time.Duration
+	saw   map[string]groupCount // at its last reading of a group
 }
 
 func (s *sim) instance() *instance {
-	i := &instance{sim: s, id: len(s.cpus)}
+	i := &instance{sim: s, id: len(s.cpus), saw: map[string]groupCount{}}
 	i.boot()
 	return i
 }
@@ -311,7 +312,10 @@ func (g gatedGroups) Describe(ctx context.Context, ref binding.GroupRef) (claim.
 }
 
 func (g gatedGroups) Health(ctx context.Context, gr claim.Group) (map[claim.Key]plan.Target, error) {
-	return call(g.i, "health "+short(gr.ARN), "throttled no-health", func() (map[claim.Key]plan.Target, error) { return g.groupsOf.Health(ctx, gr) })
+	return call(g.i, "health "+short(gr.ARN), "throttled no-health", func() (map[claim.Key]plan.Target, error) {
+		g.i.saw[gr.ARN] = g.i.count(gr.ARN)
+		return g.groupsOf.Health(ctx, gr)
+	})
 }
 
 func (g gatedGroups) Tags(ctx context.Context, arn string) (map[string]string, error) {

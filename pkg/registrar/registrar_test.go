@@ -467,6 +467,20 @@ func TestOldReading_I3(t *testing.T) {
 	})
 }
 
+// TestOthersMeanwhile_I9: another registrar takes a target out between this one's
+// reading of the group and its removal without a witness.
+func TestOthersMeanwhile_I9(t *testing.T) {
+	w := newWorld(t)
+	w.nodes["node-a"] = false
+	w.targets("10.0.0.1=healthy 10.0.0.2=healthy")
+	w.set("b ip=10.0.0.2")
+	m := w.hint(*w.set("a ip=10.0.0.1 terminating"), podevent.Terminating, "web")
+	w.nodeReads = func() { w.targets("10.0.0.2=draining") }
+	if failed := w.process(m); len(failed) != 1 || !strings.Contains(w.holds(webARN), "10.0.0.1") {
+		t.Errorf("failed %v, group holds %q, want the last healthy target held\n%s", failed, w.holds(webARN), w.log.String())
+	}
+}
+
 // TestSticks_I5: a key that keeps draining is not called done.
 func TestSticks_I5(t *testing.T) {
 	w := newWorld(t)
