@@ -27,6 +27,7 @@ type next struct {
 func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, error) {
 	w.open = map[claim.Key]bool{}
 	bs, _ := r.bindingsOf(ctx, w, r.rules.cached(), hs)
+	asked := w.removed
 	pods, err := r.pods(ctx, w, bs, hs)
 	if err != nil {
 		return next{}, err
@@ -51,10 +52,10 @@ func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, 
 		v = r.look(w, bs, pods)
 		ids = touched(w, hs, pods, v)
 	}
-	if asked := doubtful(w.g, hs, v, current); len(asked) > 0 {
-		owners, err := r.owners(ctx, w, bs, hs, asked)
+	if unasked := doubtful(w.g, hs, v, current, asked); len(unasked) > 0 {
+		owners, err := r.owners(ctx, w, bs, hs, unasked)
 		if err != nil {
-			r.cannotRemove(hs, w.g, asked, err)
+			r.cannotRemove(hs, w.g, unasked, err)
 		} else {
 			pods = append(pods, owners.all()...)
 			v = r.look(w, bs, pods)
@@ -114,9 +115,12 @@ func (r *Registrar) act(ctx context.Context, w *groupWork, hs []*hint, bs []bind
 // doubtful returns the touched keys that no pod read so far claims and whose
 // owners nobody may have asked for after they went: what drains, and, where a
 // message comes once more, what is absent. The one who removed them may have
-// ended before it looked again (I2, I3).
-func doubtful(g claim.Group, hs []*hint, v view, current map[claim.Key]plan.Target) []claim.Key {
+// ended before it looked again (I2, I3). The owners of asked are known.
+func doubtful(g claim.Group, hs []*hint, v view, current map[claim.Key]plan.Target, asked []claim.Key) []claim.Key {
 	claimed, state := map[string]bool{}, map[string]plan.Health{}
+	for _, k := range asked {
+		claimed[k.ID] = true
+	}
 	for k := range v.keys() {
 		claimed[k.ID] = true
 	}
