@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -51,6 +49,13 @@ func runStack(ctx context.Context, out io.Writer, state string) error {
 	dir, err := home()
 	if err != nil {
 		return err
+	}
+	if state != "" { // held until this process ends
+		f, err := claimState(state)
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // it carries nothing
 	}
 	tell := newNarrator(out)
 	// Made by the first line, when the lock is ours: another stack may run.
@@ -151,35 +156,4 @@ func printUse(tell *narrator, s *stack.Stack, url string) {
 	tell.say("  aws events list-rules --event-bus-name %s", stack.Bus)
 	tell.say("  aws --endpoint-url $AWS_ENDPOINT_URL sqs list-queues    (aws-cli 1 ignores the variable for sqs)")
 	tell.say("")
-}
-
-// runState is what `up` and `down` need to know of a stack in the background.
-type runState struct {
-	PID int               `json:"pid"`
-	URL string            `json:"url"`
-	Env map[string]string `json:"env"`
-}
-
-func writeState(path string, s *stack.Stack, url string) error {
-	text, err := json.MarshalIndent(runState{PID: os.Getpid(), URL: url, Env: s.Env()}, "", "  ")
-	if err != nil {
-		return err
-	}
-	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
-}
-
-func readState(path string) (runState, error) {
-	var st runState
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return st, nil
-	}
-	if err != nil {
-		return st, err
-	}
-	return st, json.Unmarshal(text, &st)
 }

@@ -54,8 +54,19 @@ func up(ctx context.Context, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if st, err := readState(path); err == nil && alive(st.PID) {
-		_, _ = fmt.Fprintf(progress, "already running (process %d)\n", st.PID)
+	pid, err := background(path)
+	if err != nil {
+		return err
+	}
+	if pid != 0 {
+		st, err := readState(path)
+		if err != nil {
+			return err
+		}
+		if st.PID != pid {
+			return fmt.Errorf("process %d is just starting in the background: ask again in a moment", pid)
+		}
+		_, _ = fmt.Fprintf(progress, "already running (process %d)\n", pid)
 		export(out, st)
 		return nil
 	}
@@ -120,22 +131,29 @@ func down(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	st, err := readState(path)
+	pid, err := background(path)
 	if err != nil {
 		return err
 	}
-	if !alive(st.PID) {
+	if pid == 0 {
 		_, _ = fmt.Fprintln(progress, "nothing is running")
 		return os.RemoveAll(path)
 	}
-	if err := syscall.Kill(st.PID, syscall.SIGTERM); err != nil {
-		return fmt.Errorf("stopping process %d: %w", st.PID, err)
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stopping process %d: %w", pid, err)
 	}
 	deadline := time.Now().Add(downTimeout)
-	for alive(st.PID) {
+	for {
+		now, err := background(path)
+		if err != nil {
+			return err
+		}
+		if now != pid {
+			break
+		}
 		if time.Now().After(deadline) {
-			_ = syscall.Kill(st.PID, syscall.SIGKILL) // its children end with it
-			return errors.Join(fmt.Errorf("process %d did not stop within %s and was killed", st.PID, downTimeout), os.RemoveAll(path))
+			_ = syscall.Kill(pid, syscall.SIGKILL) // its children end with it
+			return errors.Join(fmt.Errorf("process %d did not stop within %s and was killed", pid, downTimeout), os.RemoveAll(path))
 		}
 		select {
 		case <-ctx.Done():
@@ -145,10 +163,6 @@ func down(ctx context.Context, progress io.Writer) error {
 	}
 	_, _ = fmt.Fprintln(progress, "stopped")
 	return os.RemoveAll(path)
-}
-
-func alive(pid int) bool {
-	return pid > 0 && syscall.Kill(pid, 0) == nil
 }
 
 // tailBytes of a log are shown with an error.
