@@ -236,7 +236,7 @@ func containerKilled(ctx context.Context, r *Runner) (string, error) {
 	if err := r.apply(ctx, slow); err != nil {
 		return "", err
 	}
-	w := want{group: ready, selector: "app=crash", pods: 3}
+	w := want{group: ready, selector: "app=crash", pods: 3, healthy: true} // a group without a healthy target lets none go
 	if err := r.exactly(ctx, w); err != nil {
 		return "", err
 	}
