@@ -75,7 +75,7 @@ func TestEveryFaultIsNamed(t *testing.T) {
 			map[string]string{telemetry.EnvBus: "elbridge", telemetry.EnvQueueURL: "bindings", telemetry.EnvQueueARN: "bindings", telemetry.EnvDeadLetterURL: "::", telemetry.EnvClusters: `[{"name":"prod"},{"eks":{}}]`,
 				telemetry.EnvMode: "watch", telemetry.EnvVerify: "never", telemetry.EnvHintMaxAge: "ten", telemetry.EnvRegisterPace: "-1s", telemetry.EnvDescribeSpare: "-1", telemetry.EnvLogLevel: "loud"},
 			[]string{
-				telemetry.EnvBus + `: "elbridge": want the bus's ARN`, telemetry.EnvQueueURL + `: "bindings": want the queue's URL`, telemetry.EnvQueueARN + `: "bindings": want the queue's ARN`,
+				telemetry.EnvBus + `: "elbridge": want the bus's ARN`, telemetry.EnvQueueURL + `: "bindings": want the queue's URL`, telemetry.EnvQueueARN + `: "bindings": want a standard queue's ARN`,
 				telemetry.EnvDeadLetterURL + `: "::": want the queue's URL`, "[0] (prod): want exactly one of eks and kubeconfig", "[1].name: missing", telemetry.EnvMode + `: "watch": want manage or observe`,
 				telemetry.EnvVerify + `: "never": want always or prefer`, telemetry.EnvHintMaxAge + `: "ten": want a duration such as`, telemetry.EnvRegisterPace + `: "-1s"`, telemetry.EnvDescribeSpare + `: "-1"`,
 				telemetry.EnvLogLevel + ": want debug, info, warn or error",

@@ -75,9 +75,21 @@ const (
 	HeldLimit      HoldReason = "no second witness, and more than the limit would go"
 )
 
+// Cause is why a plan was made: the ids under which logs and events tell more
+// (I10). Whoever carries a plan out puts it on the changes.
+type Cause struct {
+	Kind      string // hint, drift or resync
+	EventID   string // of a hint
+	MessageID string // of the hint's queue message
+	RunID     string // of a resync run
+	Reason    string // of the pod event, or the kind of the drift
+}
+
 // Change is one key of a plan with all that an audit line says of it (I10).
 type Change struct {
 	claim.Key
+	Zone                          string // as the binding has it; "" is decided by the edge
+	Cause                         Cause
 	Cluster, Pod, UID, Node, Rule string
 	Witness                       Witness
 	Was                           Health     // "" for a key that the group does not hold

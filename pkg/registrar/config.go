@@ -59,7 +59,7 @@ type Config struct {
 
 var (
 	busARN   = regexp.MustCompile(`^arn:[a-z-]+:events:[a-z0-9-]+:\d{12}:event-bus/[/.\-_A-Za-z0-9]+$`)
-	queueARN = regexp.MustCompile(`^arn:[a-z-]+:sqs:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
+	queueARN = regexp.MustCompile(`^arn:[a-z-]+:sqs:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+$`)
 )
 
 // ConfigFromEnv reads the environment. Its error names every fault at once.
@@ -68,7 +68,7 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, error) {
 	c := Config{
 		BusARN:        e.matching(telemetry.EnvBus, busARN, "the bus's ARN, arn:aws:events:REGION:ACCOUNT:event-bus/NAME"),
 		QueueURL:      e.url(telemetry.EnvQueueURL),
-		QueueARN:      e.matching(telemetry.EnvQueueARN, queueARN, "the queue's ARN, arn:aws:sqs:REGION:ACCOUNT:NAME"),
+		QueueARN:      e.matching(telemetry.EnvQueueARN, queueARN, "a standard queue's ARN, arn:aws:sqs:REGION:ACCOUNT:NAME"),
 		DeadLetterURL: e.url(telemetry.EnvDeadLetterURL),
 		Verify:        Verify(e.oneOf(telemetry.EnvVerify, string(VerifyAlways), string(VerifyPrefer))),
 		Observe:       e.oneOf(telemetry.EnvMode, "manage", "observe") == "observe",
@@ -77,8 +77,10 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, error) {
 		DescribeSpare: e.number(telemetry.EnvDescribeSpare, DefaultDescribeSpare),
 	}
 	var err error
-	if c.Clusters, err = cluster.ParseConfigs(e.required(telemetry.EnvClusters)); err != nil {
-		e.fault(telemetry.EnvClusters, err.Error())
+	if text := e.required(telemetry.EnvClusters); text != "" {
+		if c.Clusters, err = cluster.ParseConfigs(text); err != nil {
+			e.fault(telemetry.EnvClusters, err.Error())
+		}
 	}
 	for _, a := range strings.Split(e.optional(telemetry.EnvAnnotations, ""), ",") {
 		if a = strings.TrimSpace(a); a != "" {

@@ -141,10 +141,12 @@ func (w *groupWork) leaveOpen(ks []claim.Key) {
 }
 
 // moot reports whether none of the hints can change a claim and the account's
-// rate has no room for a look: such a look only repairs what resync would.
+// rate has no room for a look: such a look only repairs what resync would. What
+// tells of an end is looked at in any case when it comes the second time, as an
+// eviction may have told of it nowhere else.
 func (r *Registrar) moot(hs []*hint) bool {
 	for _, h := range hs {
-		if !h.changesNoClaim() {
+		if !h.changesNoClaim() || h.tellsOfAnEnd() && h.age(r.Now()) >= sparedFor {
 			return false
 		}
 	}

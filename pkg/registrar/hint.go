@@ -1,6 +1,7 @@
 package registrar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -126,6 +127,9 @@ func (h *hint) changesNoClaim() bool {
 	return readiness && h.bind.RegisterWhen == binding.HasIP && !h.Detail.Terminating
 }
 
+// tellsOfAnEnd reports whether the event is about a pod that is being deleted.
+func (h *hint) tellsOfAnEnd() bool { return h.Detail.Terminating }
+
 // see takes a reading of the pod and judges whether the hint is settled (I1).
 func (h *hint) see(p *podevent.Pod) {
 	ev := h.Detail
@@ -137,12 +141,15 @@ func (h *hint) see(p *podevent.Pod) {
 }
 
 // read turns a message into a hint, or says why it is none.
-func (r *Registrar) read(index int, m queue.Message) (*hint, outcome) {
+func (r *Registrar) read(ctx context.Context, index int, m queue.Message) (*hint, outcome) {
 	msg, err := binding.ParseMessage([]byte(m.Body))
 	switch {
 	case errors.Is(err, binding.ErrForeign):
 		return nil, bury(Foreign, err)
 	case err != nil:
+		if msg.Rule != "" { // what is wrong is the rule's: it can be named
+			r.invalid(ctx, problem(m, msg, err))
+		}
 		return nil, bury(Malformed, err)
 	}
 	if _, known := r.Clusters[msg.Detail.Cluster]; !known {

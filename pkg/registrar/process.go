@@ -109,7 +109,7 @@ func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i, m := range batch {
-		h, o := r.read(i, m)
+		h, o := r.read(ctx, i, m)
 		outcomes[i] = o
 		if h == nil {
 			continue
@@ -191,13 +191,13 @@ func (r *Registrar) bind(ctx context.Context, h *hint, since time.Time, disputed
 	g, err := r.describe(ctx, b)
 	switch {
 	case errors.Is(err, targetgroup.ErrNotFound), errors.Is(err, targetgroup.ErrAmbiguous):
-		r.invalid(ctx, h, err)
+		r.invalid(ctx, problem(h.msg, h.Message, err))
 		return claim.Group{}, bury(Invalid, err)
 	case err != nil:
 		return claim.Group{}, r.failure(h, err)
 	case g.Type != claim.IP:
 		err := fmt.Errorf("target group %s has targets of type %q: only ip is supported so far", g.ARN, g.Type)
-		r.invalid(ctx, h, err)
+		r.invalid(ctx, problem(h.msg, h.Message, err))
 		return claim.Group{}, bury(Invalid, err)
 	}
 	return g, outcome{}

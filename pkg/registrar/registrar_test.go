@@ -647,6 +647,53 @@ func TestHeld_I9(t *testing.T) {
 	}
 }
 
+// TestBindingInvalid tells of what makes a binding cover nothing, once for each
+// rule and problem, whatever number of pods meet it.
+func TestBindingInvalid_I6(t *testing.T) {
+	tests := map[string]struct{ constants, want string }{
+		"a constant that can't be":        {`{"targetGroup":"` + webARN + `","port":70000}`, "port"},
+		"a port that no container has":    {`{"targetGroup":"` + webARN + `","port":"htpp"}`, "no container port of that name"},
+		"a group that is not there":       {`{"targetGroup":"` + strings.Replace(webARN, "0123", "ffff", 1) + `","port":8080}`, "not found"},
+		"a constant that nobody knows":    {`{"targetGroup":"` + webARN + `","prot":8080}`, "prot"},
+		"two constants that exclude each": {`{"targetGroup":"` + webARN + `","readinessGate":"a/b","registerWhen":"Ready"}`, "readinessGate"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.bind("web", `{"app":["web"]}`, tt.constants)
+			w.process(w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"))
+			w.process(w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"))
+			told := w.eventsOf("Binding Invalid")
+			if len(told) != 1 || !strings.Contains(told[0]["problem"].(string), tt.want) || told[0]["rule"] != ruleARN("web") {
+				t.Errorf("Binding Invalid: %v, want one of rule web with %q\n%s", told, tt.want, w.log.String())
+			}
+			if w.holds(webARN) != "" {
+				t.Errorf("group holds %q", w.holds(webARN))
+			}
+		})
+	}
+}
+
+// TestEndToldAgain_I1 loses the first word of an eviction: what tells of the end
+// again is put off while the account's rate is used up, and looked at then.
+func TestEndToldAgain_I1_P077(t *testing.T) {
+	w := newWorld(t)
+	w.r.Config.DescribeSpare = 0.0001
+	w.targets("10.0.0.1=healthy 10.0.0.2=healthy")
+	w.set("b ip=10.0.0.2")
+	ev := podevent.FromPod("local", w.set("a ip=10.0.0.1 terminating"), nil, w.now)
+	ev.ResourceVersion, ev.Previous = "before", &podevent.Previous{Terminating: true}
+	w.process(w.hint(*w.set("b ip=10.0.0.2 ready"), podevent.Ready, "web")) // takes what is spare
+	m := w.message(ev, "web")
+	if failed := w.process(m); len(failed) != 1 || w.holds(webARN) != "10.0.0.1 10.0.0.2" {
+		t.Fatalf("at first: failed %v, group holds %q, want it put off", failed, w.holds(webARN))
+	}
+	w.pass(5 * time.Second)
+	if failed := w.process(m); len(failed) != 0 || w.holds(webARN) != "10.0.0.2" {
+		t.Errorf("the second time: failed %v, group holds %q\n%s", failed, w.holds(webARN), w.log.String())
+	}
+}
+
 // TestExpired hands an old hint to resync.
 func TestExpired_P091(t *testing.T) {
 	w := newWorld(t)

@@ -232,6 +232,7 @@ func (r *Registrar) cannotRemove(hs []*hint, g claim.Group, keys []claim.Key, er
 
 // deregister carries out the removals of a plan and tells of the held ones.
 func (r *Registrar) deregister(ctx context.Context, w *groupWork, hs []*hint, bs []binding.Binding, c plan.Changes, current map[claim.Key]plan.Target) int {
+	c.Held, c.Deregister = attribute(bs, hs, w.g.Family, c.Held), attribute(bs, hs, w.g.Family, c.Deregister)
 	r.hold(ctx, w, hs, c, current)
 	manage, observe := r.byMode(bs, c.Deregister)
 	r.report(ctx, w, hs, record{deregister: observe, wouldDo: true, current: current})

@@ -46,7 +46,7 @@ func (r *Registrar) report(ctx context.Context, w *groupWork, hs []*hint, rec re
 	cause, rule := causeOf(hs, append(slices.Clone(rec.register), rec.deregister...))
 	ev := targetevent.TargetsChanged{
 		Schema: targetevent.Schema, Cause: cause, Rule: rule, TargetGroup: w.g.ARN, Mode: modeName(rec.wouldDo), WouldDo: rec.wouldDo,
-		Registered: eventKeys(w, hs, rec.register), Deregistered: eventKeys(w, hs, rec.deregister),
+		Registered: eventKeys(rec.register), Deregistered: eventKeys(rec.deregister),
 		Counts: counts(rec.current), At: now.UTC(),
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(rec.failed), claim.Compare) {
@@ -67,11 +67,11 @@ func (r *Registrar) logChanges(ctx context.Context, w *groupWork, hs []*hint, cs
 			slog.String("verb", verb), slog.String("result", result), slog.String("target_group", w.g.ARN), slog.String("target", c.Key.String()),
 			slog.String("cluster", c.Cluster), slog.String("pod", c.Pod), slog.String("uid", c.UID), slog.String("node", c.Node),
 			slog.String("rule", c.Rule), slog.String("health", string(c.Was)), slog.String("witness", string(c.Witness)),
+			slog.String("cause", c.Cause.Kind), slog.String("event_id", c.Cause.EventID), slog.String("message_id", c.Cause.MessageID), slog.String("reason", c.Cause.Reason),
 		}
 		if h := hintFor(hs, c, w.g.Family); h != nil {
 			seconds := r.Now().Sub(h.Detail.ObservedAt).Seconds()
-			attrs = append(attrs, slog.String("cause", "hint"), slog.String("event_id", h.EventID), slog.String("message_id", h.msg.ID),
-				slog.String("reason", string(h.Detail.Reason)), slog.Float64("duration_seconds", seconds))
+			attrs = append(attrs, slog.Float64("duration_seconds", seconds))
 			if !wouldDo && seconds >= 0 {
 				r.Meter.Observe(lag, seconds)
 			}
@@ -90,7 +90,7 @@ func (r *Registrar) reportHeld(ctx context.Context, w *groupWork, hs []*hint, c 
 		return
 	}
 	cause, rule := causeOf(hs, c.Held)
-	keys := eventKeys(w, hs, c.Held)
+	keys := eventKeys(c.Held)
 	for _, ch := range c.Held {
 		r.Log.WarnContext(ctx, "removal held", "target_group", w.g.ARN, "target", ch.Key.String(), "cluster", ch.Cluster, "pod", ch.Pod,
 			"uid", ch.UID, "node", ch.Node, "rule", ch.Rule, "witness", string(ch.Witness), "why", string(ch.Hold), "plan", hash)
@@ -101,21 +101,35 @@ func (r *Registrar) reportHeld(ctx context.Context, w *groupWork, hs []*hint, c 
 	})
 }
 
-// invalid tells of a binding that covers nothing.
-func (r *Registrar) invalid(ctx context.Context, h *hint, problem error) {
+// invalid tells of a binding that covers nothing, or not this pod.
+func (r *Registrar) invalid(ctx context.Context, ev targetevent.BindingInvalid) {
+	r.send(ctx, r.invalidEntry(nil, ev))
+}
+
+// invalidEntry counts each time, and appends the event once for each rule and
+// problem within the witness window.
+func (r *Registrar) invalidEntry(to []bus.Entry, ev targetevent.BindingInvalid) []bus.Entry {
 	r.Meter.Count(telemetry.BindingsInvalid, 1)
-	r.Log.WarnContext(ctx, "binding covers nothing", "rule", h.Rule, "err", problem)
-	r.send(ctx, r.entry(nil, targetevent.DetailTypeBindingInvalid, h.Binding.Group.ARN, targetevent.BindingInvalid{
-		Schema: targetevent.Schema, Cause: targetevent.Cause{Kind: targetevent.Hint, EventID: h.EventID, MessageID: h.msg.ID},
-		Rule: h.Rule, TargetGroup: h.Binding.Group.ARN, Mode: string(h.Binding.Mode), Problem: problem.Error(), At: r.Now().UTC(),
-	}))
+	if !r.told.first(ev.Rule + "\x00" + ev.Problem) {
+		return to
+	}
+	r.Log.Warn("binding covers nothing", "rule", ev.Rule, "err", ev.Problem)
+	ev.Schema, ev.At = targetevent.Schema, r.Now().UTC()
+	return r.entry(to, targetevent.DetailTypeBindingInvalid, ev.TargetGroup, ev)
+}
+
+// problem is the event about a hint's binding.
+func problem(m queue.Message, msg binding.Message, err error) targetevent.BindingInvalid {
+	return targetevent.BindingInvalid{
+		Cause: targetevent.Cause{Kind: targetevent.Hint, EventID: msg.EventID, MessageID: m.ID},
+		Rule:  msg.Rule, TargetGroup: msg.Binding.Group.ARN, Mode: string(msg.Binding.Mode), Problem: err.Error(),
+	}
 }
 
 // faultyRule tells of a rule of the bus that can't be understood (it covers
 // nothing; the rest goes on).
 func (r *Registrar) faultyRule(rule binding.Rule, err error) {
-	r.Meter.Count(telemetry.BindingsInvalid, 1)
-	r.Log.Warn("rule covers nothing", "rule", rule.ARN, "err", err)
+	r.invalid(context.Background(), targetevent.BindingInvalid{Cause: targetevent.Cause{Kind: targetevent.Hint}, Rule: rule.ARN, Problem: err.Error()})
 }
 
 // entry appends an event to those that leave at the end of the work.
@@ -219,18 +233,15 @@ func hintFor(hs []*hint, c plan.Change, f claim.Family) *hint {
 	return nil
 }
 
-func eventKeys(w *groupWork, hs []*hint, cs []plan.Change) []targetevent.Key {
+func eventKeys(cs []plan.Change) []targetevent.Key {
 	out := make([]targetevent.Key, 0, len(cs))
 	for _, c := range cs {
-		k := targetevent.Key{ID: c.ID, Port: c.Port, PodUID: c.UID, Pod: c.Pod, Cluster: c.Cluster, Node: c.Node,
-			Witness: string(c.Witness), Reason: string(c.Hold), Rule: c.Rule}
-		if h := hintFor(hs, c, w.g.Family); h != nil {
-			k.EventID, k.MessageID = h.EventID, h.msg.ID
-			if k.Reason == "" {
-				k.Reason = string(h.Detail.Reason)
-			}
+		zone := c.Zone
+		if zone == binding.ZoneAuto {
+			zone = ""
 		}
-		out = append(out, k)
+		out = append(out, targetevent.Key{ID: c.ID, Port: c.Port, Zone: zone, PodUID: c.UID, Pod: c.Pod, Cluster: c.Cluster, Node: c.Node,
+			Witness: string(c.Witness), Reason: cmp.Or(string(c.Hold), c.Cause.Reason), Rule: c.Rule, EventID: c.Cause.EventID, MessageID: c.Cause.MessageID})
 	}
 	return out
 }

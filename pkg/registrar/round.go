@@ -12,6 +12,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/plan"
+	"github.com/elbridge/elbridge/pkg/targetevent"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
 
@@ -206,10 +207,10 @@ func touched(w *groupWork, hs []*hint, pods []seen, v view) map[string]bool {
 
 // register carries out registrations and returns what failed, by key.
 func (r *Registrar) register(ctx context.Context, w *groupWork, hs []*hint, bs []binding.Binding, changes []plan.Change, n *next) map[claim.Key]error {
-	manage, observe := r.byMode(bs, changes)
+	manage, observe := r.byMode(bs, attribute(bs, hs, w.g.Family, changes))
 	r.report(ctx, w, hs, record{register: observe, wouldDo: true})
 	failed := map[claim.Key]error{}
-	for zone, cs := range byZone(bs, manage) {
+	for zone, cs := range byZone(manage) {
 		res := w.api.Register(ctx, w.g, keysOf(cs), zone)
 		r.pace.called(w.g.ARN)
 		r.forgetGone(w.g, res.Err())
@@ -260,30 +261,49 @@ func (r *Registrar) byMode(bs []binding.Binding, changes []plan.Change) (manage,
 	return manage, observe
 }
 
-// modeOf returns the mode of a rule. What no rule of the group is known to be
-// behind is only changed where all of them manage.
+// modeOf returns the mode of a rule: where one of its targets for the group is
+// observed, all are, so that observing changes nothing (I19). What no rule of the
+// group is known to be behind is only changed where all of them manage.
 func modeOf(bs []binding.Binding, rule string) binding.Mode {
-	mode := binding.Manage
+	var own, any bool // some binding of the rule, or of any rule, observes
+	known := false
 	for i := range bs {
-		switch {
-		case bs[i].Rule == rule:
-			return bs[i].Mode
-		case bs[i].Mode == binding.Observe:
-			mode = binding.Observe
+		observes := bs[i].Mode == binding.Observe
+		any = any || observes
+		if bs[i].Rule == rule {
+			known, own = true, own || observes
 		}
 	}
-	return mode
+	if known && own || !known && any {
+		return binding.Observe
+	}
+	return binding.Manage
 }
 
-// byZone parts changes by the zone that their bindings name.
-func byZone(bs []binding.Binding, changes []plan.Change) map[string][]plan.Change {
+// attribute puts zone and cause on changes, as their rules and hints have them.
+func attribute(bs []binding.Binding, hs []*hint, f claim.Family, changes []plan.Change) []plan.Change {
 	zones := map[string]string{}
 	for i := range bs {
 		zones[bs[i].Rule] = bs[i].AvailabilityZone
 	}
+	out := slices.Clone(changes)
+	for i := range out {
+		c := &out[i]
+		c.Zone = zones[c.Rule]
+		if h := hintFor(hs, *c, f); h != nil {
+			c.Cause = plan.Cause{Kind: string(targetevent.Hint), EventID: h.EventID, MessageID: h.msg.ID, Reason: string(h.Detail.Reason)}
+		} else { // read along with the hints' pods
+			c.Cause = plan.Cause{Kind: string(targetevent.Hint), EventID: hs[0].EventID, MessageID: hs[0].msg.ID}
+		}
+	}
+	return out
+}
+
+// byZone parts changes by the zone that their bindings name.
+func byZone(changes []plan.Change) map[string][]plan.Change {
 	out := map[string][]plan.Change{}
 	for _, c := range changes {
-		out[zones[c.Rule]] = append(out[zones[c.Rule]], c)
+		out[c.Zone] = append(out[c.Zone], c)
 	}
 	return out
 }

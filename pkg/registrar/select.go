@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/eventpattern"
 	"github.com/elbridge/elbridge/pkg/podevent"
+	"github.com/elbridge/elbridge/pkg/targetevent"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
 
@@ -76,6 +78,9 @@ func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []seen) view {
 			switch {
 			case refusal != claim.None:
 				v.refusals[p.UID] = refusal
+				if refusal == claim.NoPort {
+					w.outbox = r.invalidEntry(w.outbox, noPort(w, b, p))
+				}
 			case !b.Enabled:
 				v.protected[k] = true
 			default:
@@ -96,6 +101,16 @@ func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []seen) view {
 		return cmp.Or(claim.Compare(a.Key, b.Key), cmp.Compare(observed(a), observed(b)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.UID, b.UID))
 	})
 	return v
+}
+
+// noPort is the event about a port name that a selected pod does not declare.
+func noPort(w *groupWork, b *binding.Binding, p seen) targetevent.BindingInvalid {
+	msg := w.hints[0]
+	return targetevent.BindingInvalid{
+		Cause: targetevent.Cause{Kind: targetevent.Hint, EventID: msg.EventID, MessageID: msg.msg.ID},
+		Rule:  b.Rule, TargetID: b.TargetID, TargetGroup: w.g.ARN, Mode: string(b.Mode),
+		Problem: fmt.Sprintf("port %q: %s, such as %s/%s in cluster %s", b.Port.Name, claim.NoPort, p.Namespace, p.Name, p.cluster),
+	}
 }
 
 // event is the event that the webhook would send of the pod now; rules select

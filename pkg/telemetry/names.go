@@ -16,7 +16,6 @@ const (
 	BindingsInvalid           = "bindings_invalid"             // rules or targets that cover nothing
 	EventToRegisterSeconds    = "event_to_register_seconds"    // observed by the webhook → accepted by ELB (P002)
 	DeleteToDeregisterSeconds = "delete_to_deregister_seconds" // the same for a pod that ends (P019)
-	ThrottledTotal            = "aws_throttled_total"          // by operation (P064)
 	MutatingCallsTotal        = "aws_mutating_calls_total"     // by operation
 )
 
