@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"time"
 
 	"github.com/elbridge/elbridge/local/stack"
 )
@@ -12,13 +13,19 @@ import (
 //go:embed demo.yaml
 var demo []byte
 
-// demoPort is the load balancer's.
-const demoPort = 8080
+const (
+	demoPort    = 8080 // the load balancer's
+	demoPodPort = 9999 // the pods'
+	// demoTimeout bounds the deployment of three pods, which takes a second.
+	demoTimeout = time.Minute
+)
 
 // deployDemo makes target group, load balancer and rule, deploys the pods, and
 // returns the load balancer's URL.
 func deployDemo(ctx context.Context, s *stack.Stack, tell *narrator) (string, error) {
-	group, err := s.AWS.Group(ctx, "ingress", 9999, true)
+	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
+	defer cancel()
+	group, err := s.AWS.Group(ctx, "ingress", demoPodPort, true)
 	if err != nil {
 		return "", err
 	}

@@ -62,7 +62,7 @@ func runStack(ctx context.Context, out io.Writer, state string) error {
 	logs := &lazyFile{path: filepath.Join(dir, "stack.log")}
 	defer logs.Close()
 	s, err := stack.Start(ctx, stack.Config{
-		Dir: filepath.Join(dir, "data"), Clean: true, Binaries: binaries(), CloudPort: freePort(defaultCloudPort), Say: tell.say, Progress: out,
+		Dir: filepath.Join(dir, "data"), Clean: true, Ports: []int{demoPodPort, demoPort}, Binaries: binaries(), CloudPort: freePort(defaultCloudPort), Say: tell.say, Progress: out,
 		OnTarget: tell.target, OnLine: tell.line, Log: slog.New(slog.NewTextHandler(logs, nil)),
 	}, false)
 	if err != nil {

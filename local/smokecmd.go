@@ -26,6 +26,9 @@ func smokeCommand() *cobra.Command {
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o %s: want text or json", output)
 			}
+			if err := smoke.Known(only); err != nil {
+				return err
+			}
 			ctx := cmd.Context()
 			dir, err := os.MkdirTemp("", "elbridge-smoke-")
 			if err != nil {

@@ -46,6 +46,18 @@ type Result struct {
 	Error   string  `json:"error,omitempty"`
 }
 
+// Known returns an error that lists the steps if none has only in its name.
+func Known(only string) error {
+	var names []string
+	for _, s := range steps {
+		if strings.Contains(s.Name, only) {
+			return nil
+		}
+		names = append(names, s.Name)
+	}
+	return fmt.Errorf("no step has %q in its name; the steps are:\n  %s", only, strings.Join(names, "\n  "))
+}
+
 // Run runs all steps whose names contain only (all of them if it is empty), and
 // returns what became of each. The first failure does not end the run: later
 // steps stand for themselves. The error says how many failed.

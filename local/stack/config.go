@@ -50,6 +50,10 @@ type Config struct {
 	Binaries  string // folder with what `make build` makes: registrar/bootstrap, webhook
 	CloudPort int    // of the local AWS; 0 chooses a free one
 
+	// Ports are those of the pods and listeners to come: a program that listens on
+	// one of them on all addresses would stand in their way.
+	Ports []int
+
 	WebhookReplicas int                              // default 2
 	Pace            time.Duration                    // the registrar's; 0 is its default
 	BusDelay        time.Duration                    // between PutEvents and delivery

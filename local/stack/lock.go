@@ -20,7 +20,7 @@ const lockPoll = 500 * time.Millisecond
 
 // lock takes the machine-wide lock, waiting for it until ctx ends or, if wait is
 // false, not at all. The kernel gives it back when this process ends.
-func lock(ctx context.Context, wait bool) (unlock func(), err error) {
+func lock(ctx context.Context, wait bool, say func(string, ...any)) (unlock func(), err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return nil, fmt.Errorf("no cache directory for the lock: %w", err)
@@ -33,15 +33,18 @@ func lock(ctx context.Context, wait bool) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for told := false; ; told = true {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			break
 		}
+		holder, _ := os.ReadFile(path) // only for the message
 		if !errors.Is(err, syscall.EWOULDBLOCK) || !wait {
-			holder, _ := os.ReadFile(path) // only for the message
 			_ = f.Close()
 			return nil, fmt.Errorf("%w (process %s): end it first, with `make down` if it runs in the background", ErrBusy, strings.TrimSpace(string(holder)))
+		}
+		if !told {
+			say("waiting for another local stack to end (process %s; `make down` if it runs in the background)", strings.TrimSpace(string(holder)))
 		}
 		select {
 		case <-ctx.Done():

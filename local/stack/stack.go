@@ -58,7 +58,7 @@ type Stack struct {
 // stack on this machine to end. What was started is stopped if Start fails.
 func Start(ctx context.Context, cfg Config, wait bool) (_ *Stack, err error) {
 	cfg.setDefaults()
-	unlock, err := lock(ctx, wait)
+	unlock, err := lock(ctx, wait, cfg.Say)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +68,9 @@ func Start(ctx context.Context, cfg Config, wait bool) (_ *Stack, err error) {
 			s.Stop()
 		}
 	}()
+	if err := portsFree(ctx, cfg.Ports); err != nil {
+		return nil, err
+	}
 	if cfg.Clean {
 		if err := os.RemoveAll(cfg.Dir); err != nil {
 			return nil, err

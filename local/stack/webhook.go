@@ -22,6 +22,9 @@ const WebhookImage = "elbridge.local/webhook"
 // port is 1024 or higher here.
 const webhookPort = 8443
 
+// webhookMetricsPort is the container's for metrics and probes.
+const webhookMetricsPort = 8080
+
 // webhookManifest is the webhook as the chart will deploy it, as far as the
 // local stack is concerned.
 var webhookManifest = template.Must(template.New("webhook").Parse(`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/bus"
@@ -36,6 +37,7 @@ type reporter struct {
 	metrics     *metrics
 	handler     *handler
 	certificate *certificate
+	noBus       *atomic.Bool // there is no such bus, and there never was one
 }
 
 // run puts a heartbeat now and then, so that silence can raise an alarm.
@@ -55,9 +57,10 @@ func (r *reporter) run(ctx context.Context) {
 // checkBus looks whether the bus exists, as PutEvents to one that does not looks
 // like success (P083), and puts "Webhook Started" once it is known, or once it
 // is known that this can't be known. Nothing waits for it: without AWS the
-// webhook serves, is ready, and says what is wrong in log and metric (I11).
+// webhook serves, is ready, and says what is wrong in log and metric (I11). Only
+// a bus that is known not to exist, and never was seen, makes it unready.
 func (r *reporter) checkBus(ctx context.Context, look BusLookup) {
-	told := false
+	told, seen := false, false
 	for again := busRetry; ; {
 		attempt, cancel := context.WithTimeout(ctx, busTimeout)
 		arn, err := look(attempt)
@@ -68,9 +71,12 @@ func (r *reporter) checkBus(ctx context.Context, look BusLookup) {
 		switch {
 		case err == nil:
 			r.metrics.busFound(true)
+			seen = true
+			r.noBus.Store(false)
 			again = busAgain
 		case errors.Is(err, bus.ErrNoBus):
 			r.metrics.busFound(false)
+			r.noBus.Store(!seen)
 			r.log.Error("pod events are lost", "err", err)
 		default:
 			r.log.Warn("bus not checked", "err", err)

@@ -42,14 +42,20 @@ func admitMux(h http.Handler) http.Handler {
 }
 
 // opsMux serves metrics and the two probes. Ready says that reviews are
-// answered; AWS has no part in it (I11).
-func opsMux(metrics http.Handler, draining *atomic.Bool) http.Handler {
+// answered. AWS has no part in it (I11), but for one certain answer: a bus that
+// does not exist, and that this process never saw, is a wrong setting. Not being
+// ready then keeps a rollout from replacing webhooks that have the right one.
+func opsMux(metrics http.Handler, draining, noBus *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if draining.Load() {
 			http.Error(w, "stopping", http.StatusServiceUnavailable)
+			return
+		}
+		if noBus.Load() {
+			http.Error(w, "there is no such event bus: see the log", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

@@ -169,6 +169,11 @@ func TestBusCheck_P083(t *testing.T) {
 			end := running(t, w)
 			<-looked
 			eventually(t, "metric is "+tt.metric, func() bool { return count(t, w, MetricBusExists) == tt.metric })
+			ready := http.StatusOK
+			if errors.Is(tt.err, bus.ErrNoBus) { // a certain answer: a rollout with a wrong bus stops
+				ready = http.StatusServiceUnavailable
+			}
+			eventually(t, fmt.Sprintf("readyz is %d", ready), func() bool { code, _ := get(t, w, "/readyz"); return code == ready })
 			if err := end(); err != nil {
 				t.Error(err)
 			}

@@ -31,6 +31,7 @@ type Webhook struct {
 	config      Config
 	deps        Deps
 	draining    atomic.Bool
+	noBus       atomic.Bool
 	metrics     *metrics
 	queue       *queue
 	sender      *sender
@@ -69,7 +70,7 @@ func New(c Config, d Deps) (*Webhook, error) {
 	})
 	w.reporter = &reporter{
 		cluster: c.Cluster, webhook: who, started: d.Now(), every: c.Heartbeat, now: d.Now, log: d.Log,
-		sender: w.sender, queue: w.queue, ledger: losses, metrics: w.metrics, handler: w.handler, certificate: w.certificate,
+		sender: w.sender, queue: w.queue, ledger: losses, metrics: w.metrics, handler: w.handler, certificate: w.certificate, noBus: &w.noBus,
 	}
 	w.sender.dropReport = w.reporter.dropped
 	w.gauges()
@@ -117,7 +118,7 @@ func (w *Webhook) OpsAddress() net.Addr { return w.ops.Addr() }
 // Run serves until ctx ends, then becomes unready, goes on answering for the
 // drain time with "Connection: close", shuts down and sends what waits.
 func (w *Webhook) Run(ctx context.Context) error {
-	admit, ops := newServer(admitMux(w.handler), w.deps.Log), newServer(opsMux(w.metrics.handler(), &w.draining), w.deps.Log)
+	admit, ops := newServer(admitMux(w.handler), w.deps.Log), newServer(opsMux(w.metrics.handler(), &w.draining, &w.noBus), w.deps.Log)
 	failed := make(chan error, 2)
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var workers, sending sync.WaitGroup
