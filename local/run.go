@@ -55,7 +55,7 @@ func runStack(ctx context.Context, out io.Writer, state string) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // it carries nothing
+		defer f.Close()
 	}
 	tell := newNarrator(out)
 	// Made by the first line, when the lock is ours: another stack may run.

@@ -77,7 +77,7 @@ func background(path string) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close() //nolint:errcheck // only asked
+	defer f.Close()
 	l := syscall.Flock_t{Type: syscall.F_WRLCK}
 	if err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &l); err != nil {
 		return 0, fmt.Errorf("%s: %w", f.Name(), err)

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // hold starts a process that claims the state; its first line says how that went.
 func hold(t *testing.T, path string) (cmd *exec.Cmd, line string) {
 	t.Helper()
-	cmd = exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this very test
+	cmd = exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), holdEnv+"="+path)
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
