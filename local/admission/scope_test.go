@@ -93,8 +93,9 @@ func TestBrokenWebhook_I11_RefusesNothing(t *testing.T) {
 				}
 			}
 			tell(t, r, namespace, steps)
-			if n := a.counter(t, failOpen) - before; n != len(steps) {
-				t.Errorf("%s counts %d, want %d", failOpen, n, len(steps))
+			// A delete may ask more than once: admission sits inside the store's retries.
+			if n := a.counter(t, failOpen) - before; n < len(steps) {
+				t.Errorf("%s counts %d, want %d at least", failOpen, n, len(steps))
 			}
 			for _, w := range r.timeouts() {
 				if w != "1s" {

@@ -259,7 +259,9 @@ func TestLostAnswer_I3(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	w := start(t, elb.Config{})
-	c := targetgroup.New(elbv2.NewFromConfig(w.config(registrar)))
+	sdk := w.config(registrar)
+	sdk.RetryMaxAttempts = 3 // as the registrar has it: what is held here is the reading, not the connection
+	c := targetgroup.New(elbv2.NewFromConfig(sdk))
 	for i := range 45 { // more than one chunk of tags
 		tags := []string{"n", fmt.Sprint(i), "team", fmt.Sprint("t", i%2)}
 		w.group(t, fmt.Sprintf("g%02d", i), nil, tags...)

@@ -235,10 +235,10 @@ func TestEmulatedEnvironmentAndLines(t *testing.T) {
 		defer mu.Unlock()
 		return len(lines) == 1 && lines[0] == `echo: {"msg":"registered"}`
 	})
-	log, err := os.ReadFile(filepath.Join(r.cfg.Dir, "logs", "echo", res.Instance+".log"))
-	if err != nil || !bytes.Contains(log, []byte(`{"msg":"registered"}`)) || !bytes.Contains(log, []byte("REPORT RequestId: "+res.RequestID)) {
-		t.Errorf("log %s, %v", log, err)
-	}
+	eventually(t, "line and report are in the log", func() bool {
+		log, err := os.ReadFile(filepath.Join(r.cfg.Dir, "logs", "echo", res.Instance+".log"))
+		return err == nil && bytes.Contains(log, []byte(`{"msg":"registered"}`)) && bytes.Contains(log, []byte("REPORT RequestId: "+res.RequestID))
+	})
 }
 
 func TestEmulatorListensOnLoopbackOnly(t *testing.T) {
