@@ -64,7 +64,7 @@ func (w wait) draw() time.Duration {
 // short as SQS can where a person waits for the change.
 var (
 	waitShort = wait{time.Second, 2 * time.Second}       // not stored yet, throttled, out of reach
-	waitSpare = wait{5 * time.Second, 10 * time.Second}  // to be looked at with others of its group
+	waitSpare = wait{5 * time.Second, 6 * time.Second}   // little jitter: to be looked at with others of its group
 	waitHeld  = wait{4 * time.Second, 8 * time.Second}   // a witness may appear any moment
 	waitLong  = wait{15 * time.Second, 30 * time.Second} // needs a person or a quota
 )
