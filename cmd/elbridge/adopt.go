@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/spf13/cobra"
 
+	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/bus"
-	"github.com/elbridge/elbridge/pkg/registrar"
 )
 
 // adoption is what became of one target group.
@@ -110,7 +110,7 @@ func adopt(ctx context.Context, api elbAPI, events bus.DescribeAPI, group, busNa
 	}
 	for _, d := range tags.TagDescriptions {
 		for _, t := range d.Tags {
-			if *t.Key == registrar.OwnerTag && t.Value != nil {
+			if *t.Key == binding.OwnerTag && t.Value != nil {
 				a.Before = *t.Value
 			}
 		}
@@ -123,7 +123,7 @@ func adopt(ctx context.Context, api elbAPI, events bus.DescribeAPI, group, busNa
 	case dryRun:
 		return a, nil
 	}
-	_, err = api.AddTags(ctx, &elb.AddTagsInput{ResourceArns: []string{a.TargetGroup}, Tags: []types.Tag{{Key: new(registrar.OwnerTag), Value: &owner}}})
+	_, err = api.AddTags(ctx, &elb.AddTagsInput{ResourceArns: []string{a.TargetGroup}, Tags: []types.Tag{{Key: new(binding.OwnerTag), Value: &owner}}})
 	if err != nil {
 		return adoption{}, fmt.Errorf("tagging %s: %w", a.TargetGroup, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/elbridge/elbridge/local/cloud/core"
 	"github.com/elbridge/elbridge/local/cloud/elb"
+	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/telemetry"
 )
 
@@ -117,7 +118,7 @@ func (a *AWS) Group(ctx context.Context, name string, port int32, owned bool) (a
 	}
 	arn = *out.TargetGroups[0].TargetGroupArn
 	if owned {
-		_, err = a.ELB.AddTags(ctx, &elbv2.AddTagsInput{ResourceArns: []string{arn}, Tags: []elbtypes.Tag{{Key: new(OwnerTag), Value: new(BusARN)}}})
+		_, err = a.ELB.AddTags(ctx, &elbv2.AddTagsInput{ResourceArns: []string{arn}, Tags: []elbtypes.Tag{{Key: new(binding.OwnerTag), Value: new(BusARN)}}})
 	}
 	return arn, err
 }

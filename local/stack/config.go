@@ -29,7 +29,6 @@ const (
 	Registrar      = "registrar" // function
 	WebhookSpace   = "elbridge-system"
 	WebhookName    = "elbridge-webhook"
-	OwnerTag       = "elbridge:owner"
 )
 
 const (

@@ -57,7 +57,7 @@ func world(t *testing.T, rules []string, groups ...string) *explain.World {
 	for _, line := range groups {
 		f := strings.Fields(line)
 		g := explain.Group{Group: lint.Group{Group: claim.Group{ARN: groupARN(f[0]), Type: claim.IP, Family: claim.IPv4, Port: 80}, Name: f[0],
-			Tags: map[string]string{lint.OwnerTag: bus}}, Targets: map[claim.Key]plan.Target{}}
+			Tags: map[string]string{binding.OwnerTag: bus}}, Targets: map[claim.Key]plan.Target{}}
 		for _, s := range f[1:] {
 			switch key, health, ok := strings.Cut(s, "="); {
 			case s == "unowned":

@@ -187,7 +187,7 @@ func groupNote(g Group) string {
 	switch {
 	case g.Type != claim.IP:
 		return fmt.Sprintf("targets of type %s are not yet supported", g.Type)
-	case g.Tags != nil && g.Tags[lint.OwnerTag] == "":
+	case g.Tags != nil && g.Tags[binding.OwnerTag] == "":
 		return "no owner tag: nothing but pods within podCIDRs is removed"
 	default:
 		return ""

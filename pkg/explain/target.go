@@ -162,5 +162,5 @@ func owned(g Group, of []*binding.Binding) bool {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		path = path[:i]
 	}
-	return lint.Owns(g.Tags[lint.OwnerTag], bus+":event-bus/"+path, g.ARN)
+	return binding.Owns(g.Tags[binding.OwnerTag], bus+":event-bus/"+path, g.ARN)
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/elbridge/elbridge/pkg/claim"
 )
 
-// OwnerTag on a target group names the bus whose rules own it (I18).
-const OwnerTag = "elbridge:owner"
-
 // MadeUpAccount is the account in ARNs that stand for what a template makes or
 // names, whose real ARNs only its deployment knows.
 const MadeUpAccount = "000000000000"
@@ -174,29 +171,19 @@ func (l *linter) owner(b *bound, g Group) {
 		return
 	}
 	busARN := busOf(b.Rule)
-	tag := g.Tags[OwnerTag]
+	tag := g.Tags[binding.OwnerTag]
 	f := b.of(NoOwner)
 	switch {
 	case tag == "":
 		f.Message = "the group has no owner tag: elbridge registers, and removes only what it can show to be its own pods' within podCIDRs"
-		f.Fix = fmt.Sprintf("tag it %s=%s in your infrastructure code, or run: elbridge adopt %s; or say \"foreignTargets\":\"keep\"", OwnerTag, busARN, b.groupName())
+		f.Fix = fmt.Sprintf("tag it %s=%s in your infrastructure code, or run: elbridge adopt %s; or say \"foreignTargets\":\"keep\"", binding.OwnerTag, busARN, b.groupName())
 		l.add(f)
-	case !Owns(tag, busARN, g.ARN):
+	case !binding.Owns(tag, busARN, g.ARN):
 		f.Check = OtherOwner
 		f.Message = fmt.Sprintf("the group is owned by %s, not by %s: two buses would undo each other's work if both removed", tag, busARN)
 		f.Fix = "let one bus bind the group, or say \"foreignTargets\":\"keep\""
 		l.add(f)
 	}
-}
-
-// Owns reports whether an owner tag names the bus: by ARN, or by name where bus
-// and group are of one account and region (I18).
-func Owns(tag, busARN, groupARN string) bool {
-	if tag == busARN {
-		return true
-	}
-	b, g := strings.Split(busARN, ":"), strings.Split(groupARN, ":")
-	return len(b) > 5 && len(g) > 4 && tag != "" && b[3] == g[3] && b[4] == g[4] && b[5] == "event-bus/"+tag
 }
 
 // busOf is the ARN of the bus of a rule's ARN.

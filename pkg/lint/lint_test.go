@@ -204,7 +204,7 @@ func TestRun_Rules(t *testing.T) {
 // group is an owned ip group, changed by f.
 func group(name string, f func(*lint.Group)) map[string]lint.Group {
 	g := lint.Group{Group: claim.Group{ARN: groupARN(name), Type: claim.IP, Family: claim.IPv4, Port: 80}, Name: name, Protocol: "HTTP",
-		Tags: map[string]string{lint.OwnerTag: bus}, DeregistrationDelay: -1}
+		Tags: map[string]string{binding.OwnerTag: bus}, DeregistrationDelay: -1}
 	if f != nil {
 		f(&g)
 	}
@@ -230,8 +230,8 @@ func TestRun_Groups(t *testing.T) {
 		"no owner P044":               {"", func(g *lint.Group) { g.Tags = map[string]string{} }, "warning no-owner web"},
 		"tags not known":              {"", func(g *lint.Group) { g.Tags = nil }, ""},
 		"kept by somebody else":       {`"foreignTargets":"keep"`, func(g *lint.Group) { g.Tags = map[string]string{} }, ""},
-		"owner by name":               {"", func(g *lint.Group) { g.Tags = map[string]string{lint.OwnerTag: "elbridge"} }, ""},
-		"another owner P044":          {"", func(g *lint.Group) { g.Tags = map[string]string{lint.OwnerTag: bus + "2"} }, "warning other-owner web"},
+		"owner by name":               {"", func(g *lint.Group) { g.Tags = map[string]string{binding.OwnerTag: "elbridge"} }, ""},
+		"another owner P044":          {"", func(g *lint.Group) { g.Tags = map[string]string{binding.OwnerTag: bus + "2"} }, "warning other-owner web"},
 		"the family of podCIDRs only": {`"podCIDRs":["fd00::/8"]`, nil, "error group-family web $.binding.podCIDRs"},
 	}
 	for name, tt := range tests {

@@ -3,7 +3,6 @@ package registrar
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -154,34 +153,13 @@ func (r *Registrar) limits(ctx context.Context, w *groupWork, bs []binding.Bindi
 	if err != nil {
 		return plan.Limits{}, err
 	}
-	lim := plan.Limits{Owned: owns(group[OwnerTag], r.Config.BusARN, w.g.ARN), Frozen: frozen(group) || frozen(busTags), MaxRemovalPercent: 100}
+	lim := plan.Limits{Owned: binding.Owns(group[binding.OwnerTag], r.Config.BusARN, w.g.ARN), Frozen: binding.Frozen(group) || binding.Frozen(busTags), MaxRemovalPercent: 100}
 	for i := range bs {
 		lim.MaxRemovalPercent = min(lim.MaxRemovalPercent, bs[i].MaxRemovalPercent)
 		lim.MinTargets = max(lim.MinTargets, bs[i].MinTargets)
 		lim.Owned = lim.Owned && !bs[i].KeepForeign
 	}
 	return lim, nil
-}
-
-// Tags that speak to elbridge.
-const (
-	OwnerTag  = "elbridge:owner"  // on a group: the ARN of the bus whose rules own it
-	FreezeTag = "elbridge:freeze" // on a bus or a group: no removals, unless "false"
-)
-
-// owns reports whether a group's owner tag names the bus: by ARN, or by name
-// where bus and group are of one account and region (I18).
-func owns(tag, busARN, groupARN string) bool {
-	if tag == busARN {
-		return true
-	}
-	b, g := strings.Split(busARN, ":"), strings.Split(groupARN, ":")
-	return len(b) > 5 && len(g) > 4 && tag != "" && b[3] == g[3] && b[4] == g[4] && b[5] == "event-bus/"+tag
-}
-
-func frozen(tags map[string]string) bool {
-	v, set := tags[FreezeTag]
-	return set && v != "" && v != "false"
 }
 
 // decisionMaxAge is the age of a reading that is still acted on (I3).

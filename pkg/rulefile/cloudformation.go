@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"github.com/elbridge/elbridge/pkg/binding"
 	"regexp"
 	"strconv"
 	"strings"
@@ -88,7 +89,7 @@ func (t *template) group(id string) lint.Group {
 	for _, tag := range items(at(p, "Tags")) {
 		g.Tags[t.text(at(tag, "Key"))] = t.text(at(tag, "Value"))
 	}
-	if owner, ok := g.Tags[lint.OwnerTag]; ok && owner != unmarked(owner, "") {
+	if owner, ok := g.Tags[binding.OwnerTag]; ok && owner != unmarked(owner, "") {
 		g.Tags = nil // it has an owner, and only the deployment knows which
 	}
 	for _, a := range items(at(p, "TargetGroupAttributes")) {

@@ -2,6 +2,7 @@ package rulefile_test
 
 import (
 	"fmt"
+	"github.com/elbridge/elbridge/pkg/binding"
 	"slices"
 	"strings"
 	"testing"
@@ -148,8 +149,8 @@ func TestParse_GroupFacts(t *testing.T) {
 	if !ok || g.Type != "ip" || g.Family != "ipv6" || g.Port != 8080 || g.Protocol != "HTTP" || g.DeregistrationDelay != 30*time.Second {
 		t.Errorf("group %+v", g)
 	}
-	if g.Tags[lint.OwnerTag] != "arn:aws:events:eu-west-1:000000000000:event-bus/elbridge" {
-		t.Errorf("owner %q", g.Tags[lint.OwnerTag])
+	if g.Tags[binding.OwnerTag] != "arn:aws:events:eu-west-1:000000000000:event-bus/elbridge" {
+		t.Errorf("owner %q", g.Tags[binding.OwnerTag])
 	}
 }
 

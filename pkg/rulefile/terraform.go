@@ -145,7 +145,7 @@ func (t *terraformFile) tags(v any) map[string]string {
 	out := map[string]string{}
 	for k, raw := range tags {
 		value := t.text(raw)
-		if k == lint.OwnerTag && value != unmarked(value, "") {
+		if k == binding.OwnerTag && value != unmarked(value, "") {
 			return nil
 		}
 		out[k] = value
