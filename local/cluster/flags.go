@@ -50,7 +50,8 @@ func (c *Cluster) apiServerArgs() []string {
 		"--etcd-certfile=" + c.pki("etcd-client.crt"),
 		"--etcd-keyfile=" + c.pki("etcd-client.key"),
 		"--advertise-address=127.0.0.1",
-		"--endpoint-reconciler-type=none", // endpoints must not be loopback addresses
+		"--endpoint-reconciler-type=none",               // endpoints must not be loopback addresses
+		"--kubelet-preferred-address-types=ExternalDNS", // no kubelet listens: logs and exec are refused, no name is looked up
 		"--client-ca-file=" + c.pki("ca.crt"),
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=" + issuer,
