@@ -14,6 +14,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/eventpattern"
+	"github.com/elbridge/elbridge/pkg/eventpattern/podmatch"
 	"github.com/elbridge/elbridge/pkg/lint"
 	"github.com/elbridge/elbridge/pkg/plan"
 	"github.com/elbridge/elbridge/pkg/podevent"
@@ -109,15 +110,8 @@ func (w *World) event(p *podevent.Pod) (*eventpattern.Event, error) {
 			break
 		}
 	}
-	env, err := podevent.FromPod(w.Cluster, p, w.Annotations, w.At).Envelope("00000000-0000-4000-8000-000000000000", account, region)
-	if err != nil {
-		return nil, err
-	}
-	text, err := env.JSON()
-	if err != nil {
-		return nil, err
-	}
-	return eventpattern.ParseEvent(text)
+	e := podevent.FromPod(w.Cluster, p, w.Annotations, w.At)
+	return podmatch.Event(&e, podmatch.Envelope{ID: "00000000-0000-4000-8000-000000000000", Account: account, Region: region})
 }
 
 func (w *World) verdict(p *podevent.Pod, e *eventpattern.Event, b *binding.Binding) Verdict {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/eventpattern"
+	"github.com/elbridge/elbridge/pkg/eventpattern/podmatch"
 	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
@@ -38,15 +39,7 @@ func matches(b *bound, e podevent.Event) bool {
 
 // parsed is the event as rules match it.
 func parsed(e podevent.Event) (*eventpattern.Event, error) {
-	env, err := e.Envelope("00000000-0000-4000-8000-000000000000", "111122223333", "eu-west-1")
-	if err != nil {
-		return nil, err
-	}
-	text, err := env.JSON()
-	if err != nil {
-		return nil, err
-	}
-	return eventpattern.ParseEvent(text)
+	return podmatch.Event(&e, podmatch.Envelope{ID: "00000000-0000-4000-8000-000000000000", Account: "111122223333", Region: "eu-west-1"})
 }
 
 // invent makes an event of a pod that each of the leaves lets pass, where it can.

@@ -10,6 +10,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/eventpattern"
+	"github.com/elbridge/elbridge/pkg/eventpattern/podmatch"
 	"github.com/elbridge/elbridge/pkg/podevent"
 	"github.com/elbridge/elbridge/pkg/targetevent"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
@@ -117,15 +118,8 @@ func noPort(w *groupWork, b *binding.Binding, p seen) targetevent.BindingInvalid
 // live pods through it.
 func (r *Registrar) event(w *groupWork, p seen) (*eventpattern.Event, error) {
 	msg := w.hints[0].Message
-	env, err := podevent.FromPod(p.cluster, p.Pod, r.Config.Annotations, r.Now()).Envelope(msg.EventID, msg.Account, msg.Region)
-	if err != nil {
-		return nil, err
-	}
-	text, err := env.JSON()
-	if err != nil {
-		return nil, err
-	}
-	return eventpattern.ParseEvent(text)
+	e := podevent.FromPod(p.cluster, p.Pod, r.Config.Annotations, r.Now())
+	return podmatch.Event(&e, podmatch.Envelope{ID: msg.EventID, Account: msg.Account, Region: msg.Region})
 }
 
 // inCIDRs reports whether the binding has podCIDRs and one holds an address of
