@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/elbridge/elbridge/pkg/internal/pause"
 )
 
 const (
@@ -161,7 +163,7 @@ func (p *Publisher) putChunk(ctx context.Context, chunk []pending) (unsent []Uns
 			return unsent
 		}
 		chunk = again
-		if p.retry.Attempts > 0 && attempt >= p.retry.Attempts || !sleep(ctx, p.retry.delay(attempt)) {
+		if p.retry.Attempts > 0 && attempt >= p.retry.Attempts || pause.For(ctx, p.retry.delay(attempt)) != nil {
 			for _, q := range chunk {
 				unsent = append(unsent, q.unsent())
 			}
@@ -271,16 +273,4 @@ func (r Retry) delay(attempt int) time.Duration {
 		d = r.Base << shift
 	}
 	return d - rand.N(d/2+1)
-}
-
-// sleep reports whether the whole time passed before the context ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/internal/pause"
 )
 
 const (
@@ -87,13 +88,4 @@ func (p *pacer) called(group string) {
 }
 
 // Sleep waits for d or the context's end.
-func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
+func Sleep(ctx context.Context, d time.Duration) error { return pause.For(ctx, d) }

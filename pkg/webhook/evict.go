@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/elbridge/elbridge/pkg/internal/pause"
 	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
@@ -62,7 +63,7 @@ type evictor struct {
 	result func(string) // counts
 	log    *slog.Logger
 	reads  *semaphore.Weighted
-	wait   func(context.Context, time.Duration) bool
+	wait   func(context.Context, time.Duration) error
 
 	mu       sync.Mutex
 	watching map[eviction]bool
@@ -75,7 +76,7 @@ type evictor struct {
 func newEvictor(pods PodReader, emit func(old, pod *podevent.Pod), result func(string), log *slog.Logger) *evictor {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &evictor{
-		pods: pods, emit: emit, result: result, log: log, wait: wait,
+		pods: pods, emit: emit, result: result, log: log, wait: pause.For,
 		reads:    semaphore.NewWeighted(maxReads),
 		watching: map[eviction]bool{},
 		ctx:      ctx, cancel: cancel,
@@ -124,7 +125,7 @@ func (v *evictor) follow(e eviction) string {
 	var last *podevent.Pod // as it was last seen alive
 	var problem error
 	for _, d := range evictionWaits {
-		if !v.wait(v.ctx, d) {
+		if v.wait(v.ctx, d) != nil {
 			return evictionStopped
 		}
 		pod, err := v.read(e)
@@ -164,16 +165,4 @@ func (v *evictor) read(e eviction) (*podevent.Pod, error) {
 	}
 	defer v.reads.Release(1)
 	return v.pods.Pod(v.ctx, e.namespace, e.name)
-}
-
-// wait reports whether the whole time passed before the context ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/bus"
+	"github.com/elbridge/elbridge/pkg/internal/pause"
 	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
@@ -85,7 +86,7 @@ func (r *reporter) checkBus(ctx context.Context, look BusLookup) {
 			told = true
 			r.sender.tell(r.start(arn))
 		}
-		if !wait(ctx, again) {
+		if pause.For(ctx, again) != nil {
 			return
 		}
 		again = min(2*again, busRetryTo)

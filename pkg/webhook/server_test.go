@@ -106,7 +106,7 @@ func TestShutdown_P079_DrainsAndFlushes(t *testing.T) {
 	b := &fakeBus{hang: make(chan struct{})}
 	w := newWebhook(t, b, &fakePods{})
 	drained := make(chan struct{})
-	w.wait = func(context.Context, time.Duration) bool { <-drained; return true }
+	w.wait = func(context.Context, time.Duration) error { <-drained; return nil }
 	end := running(t, w)
 	client := apiServer(t, w)
 	if res := send(t, client, w, deletion); res.Close {

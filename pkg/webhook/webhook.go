@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/elbridge/elbridge/pkg/internal/pause"
 	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
@@ -40,12 +41,12 @@ type Webhook struct {
 	reporter    *reporter
 	certificate *certificate
 	admit, ops  net.Listener
-	wait        func(context.Context, time.Duration) bool // for the end of the drain time
+	wait        func(context.Context, time.Duration) error // for the end of the drain time
 }
 
 // New builds a webhook and opens its listeners. Its error lists every fault.
 func New(c Config, d Deps) (*Webhook, error) {
-	w := &Webhook{config: c, deps: d, metrics: newMetrics(d.Version), wait: wait}
+	w := &Webhook{config: c, deps: d, metrics: newMetrics(d.Version), wait: pause.For}
 	who := podevent.Webhook{Version: d.Version, Instance: c.Instance}
 	losses := &ledger{}
 	w.queue = newQueue(c.QueueEvents, c.QueueBytes, func(cause string) {
@@ -136,7 +137,7 @@ func (w *Webhook) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		w.draining.Store(true)
 		w.deps.Log.Info("stopping", "drain", w.config.Drain.String())
-		w.wait(background, w.config.Drain)
+		_ = w.wait(background, w.config.Drain) // cut short or not, it is over
 	}
 	w.draining.Store(true)
 	cancel()
