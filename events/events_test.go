@@ -47,7 +47,7 @@ func again[T any](detail []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-func againTarget[T targetevent.TargetsChanged | targetevent.RemovalHeld | targetevent.BindingInvalid](detail []byte) ([]byte, error) {
+func againTarget[T targetevent.TargetsChanged | targetevent.RemovalHeld | targetevent.BindingInvalid | targetevent.BindingChanged | targetevent.ResyncCompleted](detail []byte) ([]byte, error) {
 	v, err := targetevent.Decode[T](detail)
 	if err != nil {
 		return nil, err

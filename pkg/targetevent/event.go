@@ -1,6 +1,7 @@
 // Package targetevent holds the events about target groups as Go values:
-// "Targets Changed", "Removal Held" and "Binding Invalid". They are the record
-// of every mutation and of every mutation not made, each with its cause (I10).
+// "Targets Changed", "Removal Held", "Binding Invalid", "Binding Changed" and
+// "Resync Completed". They are the record of every mutation and of every
+// mutation not made, each with its cause (I10).
 // It is pure: it builds and reads values and talks to nothing.
 package targetevent
 
@@ -14,9 +15,11 @@ import (
 const (
 	Source = "elbridge.targets"
 
-	DetailTypeTargetsChanged = "Targets Changed"
-	DetailTypeRemovalHeld    = "Removal Held"
-	DetailTypeBindingInvalid = "Binding Invalid"
+	DetailTypeTargetsChanged  = "Targets Changed"
+	DetailTypeRemovalHeld     = "Removal Held"
+	DetailTypeBindingInvalid  = "Binding Invalid"
+	DetailTypeBindingChanged  = "Binding Changed"
+	DetailTypeResyncCompleted = "Resync Completed"
 
 	// Schema is the version in detail.schema. Added fields leave it alone.
 	Schema = 1
@@ -38,7 +41,9 @@ type Cause struct {
 	EventID   string    `json:"eventId,omitempty"`   // of a hint
 	MessageID string    `json:"messageId,omitempty"` // of the hint's queue message
 	RunID     string    `json:"runId,omitempty"`     // of a resync run
+	Round     int       `json:"round,omitempty"`     // of that run, from 1
 	Drift     string    `json:"drift,omitempty"`     // kind of the drift: missing, extra, …
+	Request   string    `json:"request,omitempty"`   // id of an operator's request, where one asked for the round
 }
 
 // Key is a target, and what speaks for its change.
@@ -91,16 +96,20 @@ type Failure struct {
 // RemovalHeld tells of removals that were not made for want of a witness (I9).
 // An operator approves this very plan by its hash.
 type RemovalHeld struct {
-	Schema      int       `json:"schema"`
-	Cause       Cause     `json:"cause"`
-	Rule        string    `json:"rule"`
-	TargetGroup string    `json:"targetGroup"`
-	Mode        string    `json:"mode"`
-	WouldDo     bool      `json:"wouldDo"`
-	Held        []Key     `json:"held"`
-	Hash        string    `json:"hash"`
-	Counts      Counts    `json:"counts"`
-	At          time.Time `json:"at"`
+	Schema      int    `json:"schema"`
+	Cause       Cause  `json:"cause"`
+	Rule        string `json:"rule"`
+	TargetGroup string `json:"targetGroup"`
+	Mode        string `json:"mode"`
+	WouldDo     bool   `json:"wouldDo"`
+	Held        []Key  `json:"held"`
+	Hash        string `json:"hash"`
+	// Overdue is true once the hold has outlasted the witness window (I9): it is
+	// told once more then, for people.
+	Overdue bool      `json:"overdue,omitempty"`
+	Since   time.Time `json:"since,omitzero"` // when this very plan was first seen
+	Counts  Counts    `json:"counts"`
+	At      time.Time `json:"at"`
 }
 
 // BindingInvalid tells of a rule target that can't be understood, or a binding
@@ -116,9 +125,100 @@ type BindingInvalid struct {
 	At          time.Time `json:"at"`
 }
 
-// Decode reads the detail of one of the three events. Fields it does not know
-// are skipped; another schema version is refused.
-func Decode[T TargetsChanged | RemovalHeld | BindingInvalid](detail []byte) (T, error) {
+// ChangeKind says what became of a rule.
+type ChangeKind string
+
+// The kinds of changes of a rule.
+const (
+	RuleAdded        ChangeKind = "added"
+	RuleRemoved      ChangeKind = "removed"
+	RuleEnabled      ChangeKind = "enabled"
+	RuleDisabled     ChangeKind = "disabled"
+	PatternChanged   ChangeKind = "pattern"
+	ConstantsChanged ChangeKind = "constants" // what the rule's targets say
+)
+
+// BindingChanged tells of a rule that was added, removed or changed, with what
+// that does to the groups it names or named.
+type BindingChanged struct {
+	Schema  int          `json:"schema"`
+	Cause   Cause        `json:"cause"`
+	Rule    string       `json:"rule"`
+	Changes []ChangeKind `json:"changes"`
+	Effects []Effect     `json:"effects"`
+	At      time.Time    `json:"at"`
+}
+
+// Effect is what a comparison of one group, right after a change, would do or
+// hold. Long lists are cut to their first MaxListed keys, the counts are whole.
+type Effect struct {
+	TargetGroup string `json:"targetGroup"`
+	Gain        int    `json:"gain"`
+	Lose        int    `json:"lose"`
+	Hold        int    `json:"hold"`
+	Gained      []Key  `json:"gained,omitempty"`
+	Lost        []Key  `json:"lost,omitempty"`
+	Held        []Key  `json:"held,omitempty"`
+	Hash        string `json:"hash,omitempty"` // of what is held
+}
+
+// MaxListed bounds lists in events whose length nothing else bounds, so that an
+// event stays within 256 KB.
+const MaxListed = 200
+
+// ResyncCompleted tells of a round: what was compared, what differed and what
+// became of it. It is put when a round found something new, when somebody asked
+// for the round, and at the end of a run.
+type ResyncCompleted struct {
+	Schema    int            `json:"schema"`
+	RunID     string         `json:"runId"`
+	Round     int            `json:"round"`
+	Trigger   string         `json:"trigger"` // schedule, request, webhook-started, events-dropped, hint-expired
+	Request   *Request       `json:"request,omitempty"`
+	DryRun    bool           `json:"dryRun,omitempty"`
+	Clusters  []ClusterState `json:"clusters"`
+	Groups    int            `json:"groups"`   // compared in this round
+	Unread    int            `json:"unread"`   // groups that could not be compared
+	Found     int            `json:"found"`    // differences
+	Repaired  int            `json:"repaired"` // of those
+	Held      int            `json:"held"`
+	Failed    int            `json:"failed"`
+	Findings  []Finding      `json:"findings"`            // the first MaxListed
+	Truncated int            `json:"truncated,omitempty"` // findings that are not listed
+	Problems  []string       `json:"problems,omitempty"`  // what was not read, and why
+	Seconds   float64        `json:"seconds"`
+	At        time.Time      `json:"at"`
+}
+
+// Request is an operator's wish, as the function understood it, and who had it.
+type Request struct {
+	ID      string   `json:"id"`
+	Groups  []string `json:"groups,omitempty"` // empty: all
+	Approve string   `json:"approve,omitempty"`
+	By      string   `json:"by,omitempty"`     // ARN that the caller says is its own
+	Sender  string   `json:"sender,omitempty"` // principal id, as SQS saw it
+	Reason  string   `json:"reason,omitempty"`
+}
+
+// ClusterState says how well a cluster was read.
+type ClusterState struct {
+	Name     string `json:"name"`
+	Complete bool   `json:"complete"`
+	Pods     int    `json:"pods"` // selected ones
+	Error    string `json:"error,omitempty"`
+}
+
+// Finding is one difference and what became of it.
+type Finding struct {
+	TargetGroup string `json:"targetGroup"`
+	Drift       string `json:"drift"`  // its kind
+	Action      string `json:"action"` // registered, deregistered, would-register, would-deregister, held, failed, reported
+	Key
+}
+
+// Decode reads the detail of one of these events. Fields it does not know are
+// skipped; another schema version is refused.
+func Decode[T TargetsChanged | RemovalHeld | BindingInvalid | BindingChanged | ResyncCompleted](detail []byte) (T, error) {
 	var v struct {
 		Schema int `json:"schema"`
 	}
