@@ -29,6 +29,7 @@ const (
 type Target struct {
 	Health Health
 	Reason string // ELB's reason code, for people
+	Zone   string // the Availability Zone that it was registered with, "" where none was sent
 }
 
 // Witness is what, beside the missing claim, says that a target may go (I9).
@@ -42,6 +43,8 @@ const (
 	PodEnded     Witness = "pod-ended"      // this UID is terminating or finished, and its node is Ready
 	PodGone      Witness = "pod-gone"       // 404 after a young hint that names UID and node, and the node is Ready
 	Deselected   Witness = "pod-deselected" // the pod's own labels changed from selected to not
+	Emptied      Witness = "binding-empty"  // the binding says empty: true, which nobody says by accident
+	Approved     Witness = "approved"       // an operator named this very plan
 )
 
 // Evidence is what is known of a key that no live pod claims.
@@ -82,6 +85,8 @@ type Cause struct {
 	EventID   string // of a hint
 	MessageID string // of the hint's queue message
 	RunID     string // of a resync run
+	Round     int    // of that run
+	Request   string // id of the operator's request that asked for the round
 	Reason    string // of the pod event, or the kind of the drift
 }
 
@@ -101,11 +106,34 @@ type Changes struct {
 	Register   []Change
 	Deregister []Change
 	Held       []Change // unclaimed, but kept for now
+	// Later are keys of an emptied binding whose turn has not come: they go in
+	// steps, when those before them have drained. Nothing is wrong with them.
+	Later []Change
 }
 
-// Empty reports whether there is nothing to do and nothing held.
+// Empty reports whether there is nothing to do, now or later, and nothing held.
 func (c Changes) Empty() bool {
-	return len(c.Register)+len(c.Deregister)+len(c.Held) == 0
+	return len(c.Register)+len(c.Deregister)+len(c.Held)+len(c.Later) == 0
+}
+
+// Approve lets go what is held for want of a witness, if hash names this very
+// plan for the group (I9): an operator has spoken of these keys and pods. What is
+// held for another reason stays held.
+func (c Changes) Approve(group, hash string) Changes {
+	if hash == "" || c.Hash(group) != hash {
+		return c
+	}
+	out := Changes{Register: c.Register, Deregister: slices.Clone(c.Deregister), Later: c.Later}
+	for _, ch := range c.Held {
+		if ch.Hold != HeldLimit {
+			out.Held = append(out.Held, ch)
+			continue
+		}
+		ch.Hold, ch.Witness = "", Approved
+		out.Deregister = append(out.Deregister, ch)
+	}
+	sortByKey(out.Deregister)
+	return out
 }
 
 // Diff returns what takes a target group from current to claimed.
@@ -118,6 +146,8 @@ func (c Changes) Empty() bool {
 // ones already draining are more than max(1, MaxRemovalPercent) of the healthy and
 // draining keys, or fewer than MinTargets healthy ones would be left when the
 // witnessed ones are gone too, they are held. A key both claimed and unclaimed is claimed.
+// Keys of an emptied binding go in steps of that same share, draining ones
+// included, and to the last one; those that get no requests go at once.
 //
 // Diff cannot fail, keeps no argument, and gives equal output for equal input.
 func Diff(claimed []claim.Claim, unclaimed map[claim.Key]Evidence, current map[claim.Key]Target, lim Limits) Changes {
@@ -134,7 +164,7 @@ func Diff(claimed []claim.Claim, unclaimed map[claim.Key]Evidence, current map[c
 		}
 	}
 	serving, healthy, leaving := count(current, wanted, unclaimed)
-	var unwitnessed []Change
+	var unwitnessed, emptied []Change
 	for k, ev := range unclaimed {
 		t, held := current[k]
 		if !held || draining(t.Health) || wanted[k] {
@@ -149,12 +179,17 @@ func Diff(claimed []claim.Claim, unclaimed map[claim.Key]Evidence, current map[c
 			c.Held = append(c.Held, hold(ch, HeldFrozen))
 		case !lim.Owned && !ev.Shown:
 			c.Held = append(c.Held, hold(ch, HeldForeign))
+		case ch.Witness == Emptied && ch.Was != Unused:
+			emptied = append(emptied, ch)
 		case ch.Witness != Unwitnessed:
 			c.Deregister = append(c.Deregister, ch)
 		default:
 			unwitnessed = append(unwitnessed, ch)
 		}
 	}
+	sortByKey(emptied) // the same step for the same input
+	step := min(len(emptied), max(0, lim.share(serving)-inDrain(current, wanted)))
+	c.Deregister, c.Later = append(c.Deregister, emptied[:step]...), emptied[step:]
 	if lim.allow(c.Deregister, unwitnessed, serving, healthy, leaving) {
 		c.Deregister = append(c.Deregister, unwitnessed...)
 	} else {
@@ -163,9 +198,27 @@ func Diff(claimed []claim.Claim, unclaimed map[claim.Key]Evidence, current map[c
 		}
 	}
 	for _, s := range [][]Change{c.Register, c.Deregister, c.Held} {
-		slices.SortFunc(s, func(a, b Change) int { return claim.Compare(a.Key, b.Key) })
+		sortByKey(s)
 	}
 	return c
+}
+
+func sortByKey(cs []Change) {
+	slices.SortFunc(cs, func(a, b Change) int { return claim.Compare(a.Key, b.Key) })
+}
+
+// share is how many keys may be on their way out together.
+func (l Limits) share(serving int) int { return max(1, serving*l.MaxRemovalPercent/100) }
+
+// inDrain counts the keys that are on their way out, for whatever reason.
+func inDrain(current map[claim.Key]Target, wanted map[claim.Key]bool) int {
+	n := 0
+	for k, t := range current {
+		if draining(t.Health) && !wanted[k] {
+			n++
+		}
+	}
+	return n
 }
 
 // allow reports whether the unwitnessed removals may be made beside the
@@ -180,7 +233,7 @@ func (l Limits) allow(witnessed, unwitnessed []Change, serving, healthy, leaving
 		}
 		used = used || ch.Witness == Unwitnessed && ch.Was != Unused
 	}
-	return len(unwitnessed)+leaving <= max(1, serving*l.MaxRemovalPercent/100) && (!used || healthy >= l.MinTargets)
+	return len(unwitnessed)+leaving <= l.share(serving) && (!used || healthy >= l.MinTargets)
 }
 
 // count returns the healthy and draining keys, the healthy ones, and those that
@@ -206,7 +259,7 @@ func count(current map[claim.Key]Target, wanted map[claim.Key]bool, unclaimed ma
 // this target while another one is healthy. When none is, it fails open and
 // sends requests to all of them, so its word condemns nobody.
 func witness(ev Evidence, t Target, healthy int) Witness {
-	if ev.Witness == Unwitnessed && t.Health == Unhealthy && healthy > 0 {
+	if (ev.Witness == Unwitnessed || ev.Witness == Emptied) && t.Health == Unhealthy && healthy > 0 {
 		return LoadBalancer
 	}
 	return ev.Witness

@@ -106,7 +106,7 @@ func TestDiff_properties_I5_I8_I9(t *testing.T) {
 		unclaimed := map[claim.Key]plan.Evidence{}
 		for _, id := range some.Draw(t, "unclaimed") {
 			unclaimed[key(id)] = plan.Evidence{
-				Witness: rapid.SampledFrom([]plan.Witness{plan.Unwitnessed, plan.PodEnded, plan.OtherOwner}).Draw(t, "witness"),
+				Witness: rapid.SampledFrom([]plan.Witness{plan.Unwitnessed, plan.PodEnded, plan.OtherOwner, plan.Emptied}).Draw(t, "witness"),
 				Shown:   rapid.Bool().Draw(t, "shown")}
 		}
 		current := map[claim.Key]plan.Target{}
@@ -164,21 +164,87 @@ func TestDiff_properties_I5_I8_I9(t *testing.T) {
 }
 
 func TestHash_I9(t *testing.T) {
-	held := func(uids ...string) plan.Changes {
+	held := func(ids ...string) plan.Changes {
 		var c plan.Changes
-		for i, uid := range uids {
-			c.Held = append(c.Held, plan.Change{Key: key(string(rune('a' + i))), UID: uid})
+		for i, id := range ids {
+			c.Held = append(c.Held, plan.Change{Key: key(id), UID: string(rune('0' + i))})
 		}
 		return c
 	}
 	if h := held().Hash("g"); h != "" {
 		t.Errorf("hash of nothing held = %q, want none", h)
 	}
-	same, other := held("1", "2"), held("1", "3")
-	if same.Hash("g") != held("1", "2").Hash("g") {
+	same, other, unknown := held("a", "b"), held("a", "c"), held("a", "b")
+	unknown.Held[0].UID = ""
+	if same.Hash("g") != held("a", "b").Hash("g") || same.Hash("g") != unknown.Hash("g") {
 		t.Error("equal plans have different hashes")
 	}
 	if same.Hash("g") == other.Hash("g") || same.Hash("g") == same.Hash("h") {
-		t.Error("different pods or groups share a hash")
+		t.Error("different keys or groups share a hash")
+	}
+}
+
+// TestApprove_I9: an operator lets go that very plan, and nothing that is held
+// for another reason.
+func TestApprove_I9(t *testing.T) {
+	held := plan.Changes{Deregister: []plan.Change{{Key: key("b"), Witness: plan.PodEnded}}, Held: []plan.Change{
+		{Key: key("a"), Hold: plan.HeldLimit}, {Key: key("c"), Hold: plan.HeldForeign}, {Key: key("d"), Hold: plan.HeldLimit}}}
+	hash := held.Hash("g")
+	tests := map[string]struct{ group, hash, deregister, held string }{
+		"that very plan":     {"g", hash, "a b d", "c"},
+		"another plan":       {"g", "0123456789ab", "b", "a c d"},
+		"no hash":            {"g", "", "b", "a c d"},
+		"the same elsewhere": {"h", hash, "b", "a c d"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := held.Approve(tt.group, tt.hash)
+			if ids(c.Deregister) != tt.deregister || ids(c.Held) != tt.held {
+				t.Errorf("Approve = %q | %q, want %q | %q", ids(c.Deregister), ids(c.Held), tt.deregister, tt.held)
+			}
+		})
+	}
+	if c := (plan.Changes{}).Approve("g", ""); !c.Empty() {
+		t.Errorf("approving nothing gives %v", c)
+	}
+	for _, ch := range held.Approve("g", hash).Deregister {
+		if want := plan.Approved; ch.ID != "b" && (ch.Witness != want || ch.Hold != "") {
+			t.Errorf("%v is let go as %q, hold %q, want %q", ch.Key, ch.Witness, ch.Hold, want)
+		}
+	}
+}
+
+// TestDiff_empty: an emptied binding's keys go in steps, to the last one.
+func TestDiff_empty_I8_I9(t *testing.T) {
+	lim := plan.Limits{Complete: true, Owned: true, MaxRemovalPercent: 20, MinTargets: 1}
+	ten := "a=healthy b=healthy c=healthy d=healthy e=healthy f=healthy g=healthy h=healthy i=healthy j=healthy"
+	with := func(f func(*plan.Limits)) plan.Limits { l := lim; f(&l); return l }
+	tests := map[string]struct {
+		emptied, current string
+		lim              plan.Limits
+		want             string // "deregistered | held | later"
+	}{
+		"the first step":                 {"a b c d e f g h i j", ten, lim, "a b |  | c d e f g h i j"},
+		"while they drain, no other":     {"a b c d", strings.Replace(strings.Replace(ten, "a=healthy", "a=draining", 1), "b=healthy", "b=draining", 1), lim, " |  | c d"},
+		"the last one goes too":          {"a", "a=healthy", lim, "a |  | "},
+		"what gets no requests, at once": {"a b c", "a=unused b=unused c=unused", lim, "a b c |  | "},
+		"what is unhealthy, at once":     {"a b c", "a=unhealthy b=healthy c=unhealthy", lim, "a b c |  | "},
+		"as many as the binding says":    {"a b c", "a=healthy b=healthy c=healthy", with(func(l *plan.Limits) { l.MaxRemovalPercent = 100 }), "a b c |  | "},
+		"frozen":                         {"a b", "a=healthy b=healthy", with(func(l *plan.Limits) { l.Frozen = true }), " | a b | "},
+		"I8 on doubt, none":              {"a b", "a=healthy b=healthy", with(func(l *plan.Limits) { l.Complete = false }), " | a b | "},
+		"I18 not from a foreign group":   {"a b", "a=healthy b=healthy", with(func(l *plan.Limits) { l.Owned = false }), " | a b | "},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, _, current := parse("", "", tt.current)
+			evidence := map[claim.Key]plan.Evidence{}
+			for _, id := range strings.Fields(tt.emptied) {
+				evidence[key(id)] = plan.Evidence{Witness: plan.Emptied}
+			}
+			c := plan.Diff(nil, evidence, current, tt.lim)
+			if got := ids(c.Deregister) + " | " + ids(c.Held) + " | " + ids(c.Later); got != tt.want {
+				t.Errorf("Diff = %q, want %q", got, tt.want)
+			}
+		})
 	}
 }
