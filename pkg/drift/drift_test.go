@@ -33,7 +33,7 @@ func TestClassify_I5(t *testing.T) {
 		"extra":                               {"a b", "a=healthy b=healthy c=healthy", "", "", "c:extra:deregister"},
 		"extra, held":                         {"a", "a=healthy b=healthy c=healthy", "", "", "b:extra:hold c:extra:hold"},
 		"unhealthy and unclaimed":             {"a", "a=healthy b=unhealthy", "", "", "b:unhealthy-unclaimed:deregister"},
-		"wrong port, the right one comes too": {"a:81 b", "a=healthy b=healthy", "", "", "a:wrong-port:deregister a:missing:register"},
+		"wrong port, the right one comes too": {"a:81 b", "a=healthy b=healthy", "", "", "a:missing:register a:wrong-port:deregister"},
 		"emptied, a step":                     {"", "a=healthy b=healthy", "a b", "", "a:emptied:deregister b:emptied:wait"},
 		"wrong zone":                          {"a", "a=healthy@eu-west-1a", "", "eu-west-1b", "a:wrong-zone:report"},
 		"a zone where all is asked for":       {"a", "a=healthy@eu-west-1a", "", "all", "a:wrong-zone:report"},
