@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"time"
 
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/cobra"
 
 	"github.com/elbridge/elbridge/pkg/binding"
@@ -22,6 +23,7 @@ type adoption struct {
 	TargetGroup string `json:"targetGroup"`
 	Owner       string `json:"owner"`            // ARN of the bus
 	Before      string `json:"before,omitempty"` // the owner until now
+	Note        string `json:"note,omitempty"`   // who adopted it, when and why, if it was done now
 	Changed     bool   `json:"changed"`          // false if it was so already, or in a dry run
 	DryRun      bool   `json:"dryRun,omitempty"`
 }
@@ -30,7 +32,7 @@ type adoption struct {
 var errOwned = errors.New("the target group has another owner")
 
 func adoptCommand(s *shared) *cobra.Command {
-	var output string
+	var output, reason string
 	var dryRun, force bool
 	cmd := &cobra.Command{
 		Use: "adopt TARGET-GROUP", Short: "Let a bus's rules own a target group, so that targets are removed from it too", Args: cobra.ExactArgs(1),
@@ -40,6 +42,7 @@ Without the tag elbridge registers targets and removes none but its own pods' wi
 With it, it removes every target that no live pod claims, within the rails of the bindings:
 don't adopt a group that somebody else registers targets into.`,
 		Example: `  elbridge adopt web
+  elbridge adopt web --reason "moved to elbridge with change 42"
   elbridge adopt arn:aws:elasticloadbalancing:eu-west-1:111122223333:targetgroup/web/0123456789abcdef --bus elbridge --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {
@@ -49,7 +52,11 @@ don't adopt a group that somebody else registers targets into.`,
 			if err != nil {
 				return err
 			}
-			a, err := adopt(cmd.Context(), elb.NewFromConfig(cfg), eventbridge.NewFromConfig(cfg), args[0], s.bus, force, dryRun)
+			who, err := callerARN(cmd.Context(), sts.NewFromConfig(cfg))
+			if err != nil {
+				return err
+			}
+			a, err := adopt(cmd.Context(), elb.NewFromConfig(cfg), eventbridge.NewFromConfig(cfg), args[0], s.bus, binding.Note(who, reason, time.Now()), force, dryRun)
 			if err != nil {
 				return err
 			}
@@ -57,6 +64,7 @@ don't adopt a group that somebody else registers targets into.`,
 		},
 	}
 	f := cmd.Flags()
+	f.StringVar(&reason, "reason", "", "why, for those who find it: the tag elbridge:adopted keeps it, with who and when")
 	f.BoolVar(&force, "force", false, "take the group over from another owner")
 	f.BoolVar(&dryRun, "dry-run", false, "say what would be done")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
@@ -80,41 +88,27 @@ func show(out io.Writer, a adoption, output string) error {
 
 // elbAPI is what of ELB's client is used.
 type elbAPI interface {
-	DescribeTargetGroups(context.Context, *elb.DescribeTargetGroupsInput, ...func(*elb.Options)) (*elb.DescribeTargetGroupsOutput, error)
-	DescribeTags(context.Context, *elb.DescribeTagsInput, ...func(*elb.Options)) (*elb.DescribeTagsOutput, error)
-	AddTags(context.Context, *elb.AddTagsInput, ...func(*elb.Options)) (*elb.AddTagsOutput, error)
+	groupsAPI
+	groupTagsAPI
 }
 
-// adopt sets the owner tag of a group, named by name or ARN (I18). A group with
-// another owner is refused unless force is set.
-func adopt(ctx context.Context, api elbAPI, events bus.DescribeAPI, group, busName string, force, dryRun bool) (adoption, error) {
+// adopt sets the owner tag of a group, named by name or ARN (I18), and beside it
+// the note of who did so. A group with another owner is refused unless force is set.
+func adopt(ctx context.Context, api elbAPI, events bus.DescribeAPI, group, busName, note string, force, dryRun bool) (adoption, error) {
 	owner, err := bus.Exists(ctx, events, busName)
 	if err != nil {
 		return adoption{}, err
 	}
-	in := &elb.DescribeTargetGroupsInput{Names: []string{group}}
-	if strings.HasPrefix(group, "arn:") {
-		in = &elb.DescribeTargetGroupsInput{TargetGroupArns: []string{group}}
-	}
-	out, err := api.DescribeTargetGroups(ctx, in)
+	arn, err := findGroup(ctx, api, group)
 	if err != nil {
-		return adoption{}, fmt.Errorf("target group %s: %w", group, err)
+		return adoption{}, err
 	}
-	if len(out.TargetGroups) != 1 {
-		return adoption{}, fmt.Errorf("target group %s: found %d of that name", group, len(out.TargetGroups))
-	}
-	a := adoption{TargetGroup: *out.TargetGroups[0].TargetGroupArn, Owner: owner, DryRun: dryRun}
-	tags, err := api.DescribeTags(ctx, &elb.DescribeTagsInput{ResourceArns: []string{a.TargetGroup}})
+	a := adoption{TargetGroup: arn, Owner: owner, DryRun: dryRun}
+	tags, err := taggedGroup{api: api, arn: arn}.Tags(ctx)
 	if err != nil {
-		return adoption{}, fmt.Errorf("tags of %s: %w", a.TargetGroup, err)
+		return adoption{}, err
 	}
-	for _, d := range tags.TagDescriptions {
-		for _, t := range d.Tags {
-			if *t.Key == binding.OwnerTag && t.Value != nil {
-				a.Before = *t.Value
-			}
-		}
-	}
+	a.Before = tags[binding.OwnerTag]
 	switch {
 	case a.Before == owner:
 		return a, nil
@@ -123,10 +117,11 @@ func adopt(ctx context.Context, api elbAPI, events bus.DescribeAPI, group, busNa
 	case dryRun:
 		return a, nil
 	}
-	_, err = api.AddTags(ctx, &elb.AddTagsInput{ResourceArns: []string{a.TargetGroup}, Tags: []types.Tag{{Key: new(binding.OwnerTag), Value: &owner}}})
+	_, err = api.AddTags(ctx, &elb.AddTagsInput{ResourceArns: []string{arn}, Tags: []types.Tag{
+		{Key: new(binding.OwnerTag), Value: &owner}, {Key: new(binding.AdoptedTag), Value: &note}}})
 	if err != nil {
-		return adoption{}, fmt.Errorf("tagging %s: %w", a.TargetGroup, err)
+		return adoption{}, fmt.Errorf("tagging %s: %w", arn, err)
 	}
-	a.Changed = true
+	a.Changed, a.Note = true, note
 	return a, nil
 }

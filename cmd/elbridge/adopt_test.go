@@ -17,8 +17,8 @@ const (
 	groupARN = "arn:aws:elasticloadbalancing:eu-west-1:111122223333:targetgroup/web/0123456789abcdef"
 )
 
-// account is one bus and one target group with its owner tag.
-type account struct{ owner string }
+// account is one bus and one target group with its tags.
+type account struct{ owner, adopted string }
 
 func (a *account) DescribeEventBus(_ context.Context, in *eventbridge.DescribeEventBusInput, _ ...func(*eventbridge.Options)) (*eventbridge.DescribeEventBusOutput, error) {
 	return &eventbridge.DescribeEventBusOutput{Name: in.Name, Arn: new(busARN)}, nil
@@ -40,8 +40,19 @@ func (a *account) DescribeTags(context.Context, *elb.DescribeTagsInput, ...func(
 }
 
 func (a *account) AddTags(_ context.Context, in *elb.AddTagsInput, _ ...func(*elb.Options)) (*elb.AddTagsOutput, error) {
-	a.owner = *in.Tags[0].Value
+	for _, t := range in.Tags {
+		switch *t.Key {
+		case "elbridge:owner":
+			a.owner = *t.Value
+		case "elbridge:adopted":
+			a.adopted = *t.Value
+		}
+	}
 	return &elb.AddTagsOutput{}, nil
+}
+
+func (a *account) RemoveTags(context.Context, *elb.RemoveTagsInput, ...func(*elb.Options)) (*elb.RemoveTagsOutput, error) {
+	return nil, errors.New("adopt removes no tag")
 }
 
 func TestAdopt_I18(t *testing.T) {
@@ -62,7 +73,7 @@ func TestAdopt_I18(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			acc := &account{owner: tt.owner}
-			a, err := adopt(context.Background(), acc, acc, tt.group, "elbridge", tt.force, tt.dryRun)
+			a, err := adopt(context.Background(), acc, acc, tt.group, "elbridge", "kim: why not", tt.force, tt.dryRun)
 			if (err != nil) != (tt.err != "") || (err != nil && !strings.Contains(err.Error(), tt.err)) {
 				t.Fatalf("error %v, want %q", err, tt.err)
 			}
@@ -71,6 +82,9 @@ func TestAdopt_I18(t *testing.T) {
 			}
 			if acc.owner != tt.want {
 				t.Errorf("owner is %q, want %q", acc.owner, tt.want)
+			}
+			if told := acc.adopted != ""; told != (err == nil && a.Changed) || told && (acc.adopted != "kim: why not" || a.Note != acc.adopted) {
+				t.Errorf("adopted says %q, the answer %q, of a change: %t", acc.adopted, a.Note, a.Changed)
 			}
 			if err == nil {
 				var out bytes.Buffer

@@ -37,5 +37,6 @@ func root() *cobra.Command {
 	s.add(cmd)
 	cmd.AddCommand(adoptCommand(s), lintCommand(s), bindingsCommand(s), explainCommand(s), renderCommand())
 	cmd.AddCommand(patternCommand())
+	cmd.AddCommand(freezeCommand(s), unfreezeCommand(s))
 	return cmd
 }
