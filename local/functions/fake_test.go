@@ -15,6 +15,7 @@ type fleet struct {
 	mu      sync.Mutex
 	started []*fakeInstance
 	answer  func(n int, payload []byte) (outcome, error) // nth invocation of all, from 1
+	endless bool                                         // invocations last until the instance is killed
 	calls   int
 	refuse  error // starting fails with it
 }
@@ -25,7 +26,7 @@ func (f *fleet) launch(_ context.Context, _ Function, id string) (instance, erro
 	if f.refuse != nil {
 		return nil, f.refuse
 	}
-	i := &fakeInstance{fleet: f, id: id}
+	i := &fakeInstance{fleet: f, id: id, killed: make(chan struct{})}
 	f.started = append(f.started, i)
 	return i, nil
 }
@@ -43,6 +44,7 @@ type fakeInstance struct {
 	mu          sync.Mutex
 	frozen      bool
 	dead, ended bool
+	killed      chan struct{} // an answer that waits for it has it end
 }
 
 func (i *fakeInstance) invoke(ctx context.Context, _ string, payload []byte) (outcome, error) {
@@ -54,8 +56,16 @@ func (i *fakeInstance) invoke(ctx context.Context, _ string, payload []byte) (ou
 	i.mu.Unlock()
 	i.fleet.mu.Lock()
 	i.fleet.calls++
-	n, answer := i.fleet.calls, i.fleet.answer
+	n, answer, endless := i.fleet.calls, i.fleet.answer, i.fleet.endless
 	i.fleet.mu.Unlock()
+	if endless {
+		select {
+		case <-i.killed:
+			return failure(errorTypeExit, "signal: killed"), nil
+		case <-ctx.Done():
+			return outcome{spent: true}, ctx.Err()
+		}
+	}
 	if answer == nil {
 		return outcome{payload: payload}, ctx.Err()
 	}
@@ -65,6 +75,11 @@ func (i *fakeInstance) invoke(ctx context.Context, _ string, payload []byte) (ou
 func (i *fakeInstance) freeze() error { return i.set(func() { i.frozen = true }) }
 func (i *fakeInstance) thaw() error   { return i.set(func() { i.frozen = false }) }
 func (i *fakeInstance) end()          { _ = i.set(func() { i.ended = true }) }
+
+func (i *fakeInstance) kill() bool {
+	close(i.killed)
+	return true
+}
 
 func (i *fakeInstance) set(change func()) error {
 	i.mu.Lock()

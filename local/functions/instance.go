@@ -32,11 +32,14 @@ type instance interface {
 	freeze() error
 	thaw() error
 	healthy() bool // still there, so worth thawing
+	// kill ends the function in the middle of an invocation, whose caller learns
+	// that it exited; false where none runs. Any goroutine may call it.
+	kill() bool
 	end()
 }
 
 // emulated is an emulator process and, from the first invocation on, its child,
-// the function. Its methods are called by one goroutine at a time.
+// the function. Its methods are called by one goroutine at a time, but for kill.
 type emulated struct {
 	cmd      *exec.Cmd
 	exited   chan struct{} // closed once the emulator has been waited for
@@ -255,6 +258,20 @@ func (e *emulated) healthy() bool {
 	default:
 		return e.function.pid == 0 || e.function.alive()
 	}
+}
+
+// kill leaves the emulator, which tells of the exit.
+func (e *emulated) kill() bool {
+	select {
+	case <-e.exited:
+		return false
+	default:
+	}
+	killed := false
+	for _, kid := range children(e.cmd.Process.Pid) {
+		killed = kid.signal(syscall.SIGKILL) == nil || killed
+	}
+	return killed
 }
 
 // end kills function and emulator, waits for both and gives everything back.

@@ -13,8 +13,9 @@ type pool struct {
 	start launch
 
 	mu    sync.Mutex
-	idle  []*member // frozen; the last one was used last
-	size  int       // idle, busy and starting
+	idle  []*member        // frozen; the last one was used last
+	busy  map[*member]bool // each runs an invocation
+	size  int              // idle, busy and starting
 	stats Stats
 }
 
@@ -52,6 +53,7 @@ func (p *pool) acquire(ctx context.Context, newID func(*pool) string) (m *member
 			break
 		}
 		if m.instance.healthy() && m.instance.thaw() == nil {
+			p.run(m)
 			return m, false, nil
 		}
 		p.discard(m, func(s *Stats) { s.Crashes++; s.Invocations-- }) // died while idle: another takes its place
@@ -62,7 +64,19 @@ func (p *pool) acquire(ctx context.Context, newID func(*pool) string) (m *member
 		p.count(func(s *Stats) { p.size--; s.Concurrent--; s.Invocations--; s.Lost++ })
 		return nil, true, err
 	}
-	return &member{id: id, instance: i}, true, nil
+	m = &member{id: id, instance: i}
+	p.run(m)
+	return m, true, nil
+}
+
+// run notes that a member is about to run an invocation.
+func (p *pool) run(m *member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy == nil {
+		p.busy = map[*member]bool{}
+	}
+	p.busy[m] = true
 }
 
 // take reserves an idle member, or room for a new one (nil).
@@ -91,6 +105,7 @@ func (p *pool) take() (*member, error) {
 // the next one, or ends it if it is of no more use.
 func (p *pool) release(m *member, now time.Time, out outcome, err error) {
 	p.count(func(s *Stats) {
+		delete(p.busy, m)
 		switch {
 		case err != nil:
 			s.Lost++
@@ -122,6 +137,19 @@ func (p *pool) discard(m *member, also func(*Stats)) {
 		s.Concurrent--
 		also(s)
 	})
+}
+
+// kill kills the functions that run an invocation now and returns how many.
+func (p *pool) kill() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for m := range p.busy {
+		if m.instance.kill() {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *pool) endIdle(which func(*member) bool) {

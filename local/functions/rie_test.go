@@ -189,6 +189,29 @@ func TestEmulatedKilledWhileFrozen(t *testing.T) {
 	}
 }
 
+func TestEmulatedKilledInTheMiddle(t *testing.T) {
+	r := emulate(t, Config{}, Function{MaxConcurrency: 1, Timeout: time.Minute})
+	_, first := echo(t, r, `{}`)
+	results := make(chan Result, 1)
+	go func() {
+		res, err := r.Invoke(t.Context(), "echo", []byte(`{"Do":"sleep","Millis":60000}`))
+		if err != nil {
+			t.Error(err)
+		}
+		results <- res
+	}()
+	eventually(t, "it runs", func() bool { return state(first.PID) != "T" && r.Stats("echo").Concurrent == 1 })
+	if n := r.Kill("echo"); n != 1 {
+		t.Fatalf("%d killed, want 1", n)
+	}
+	if res := <-results; res.ErrorType != "Runtime.ExitError" {
+		t.Errorf("the killed invocation: %+v, want Runtime.ExitError", res)
+	}
+	if res, second := echo(t, r, `{}`); !res.ColdStart || second.PID == first.PID {
+		t.Errorf("got %+v %+v, want a new instance", res, second)
+	}
+}
+
 func TestEmulatedInstancesRunSideBySide(t *testing.T) {
 	r := emulate(t, Config{}, Function{MaxConcurrency: 4, Timeout: 20 * time.Second})
 	var mu sync.Mutex

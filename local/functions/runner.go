@@ -176,6 +176,17 @@ func (r *Runner) invoke(ctx context.Context, name, requestID string, payload []b
 	}
 }
 
+// Kill kills (SIGKILL) the instances of a function that run an invocation now
+// and returns how many: their invocations end as those of a function that
+// exited.
+func (r *Runner) Kill(name string) int {
+	p, ok := r.pools[name]
+	if !ok {
+		return 0
+	}
+	return p.kill()
+}
+
 // goes runs work in a goroutine that Close waits for, unless Close came first.
 func (r *Runner) goes(work func()) bool {
 	r.mu.Lock()
