@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
@@ -69,23 +70,22 @@ func group(g types.TargetGroup) claim.Group {
 
 // byTags returns the one group that carries all of want.
 func (c *Client) byTags(ctx context.Context, want map[string]string) (string, error) {
-	arns, err := c.list(ctx)
+	groups, err := c.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	arns := make([]string, len(groups))
+	for i, g := range groups {
+		arns[i] = g.ARN
+	}
+	tags, err := c.TagsOf(ctx, arns)
 	if err != nil {
 		return "", err
 	}
 	var found []string
-	for chunk := range slices.Chunk(arns, tagsPageSize) {
-		tags, err := c.tags(ctx, chunk)
-		if errors.Is(err, ErrNotFound) { // of another group, deleted since the list was read
-			return "", fmt.Errorf("%w: a target group went while tags were read", ErrUnavailable)
-		}
-		if err != nil {
-			return "", err
-		}
-		for _, arn := range chunk {
-			if carries(tags[arn], want) {
-				found = append(found, arn)
-			}
+	for _, arn := range arns {
+		if carries(tags[arn], want) {
+			found = append(found, arn)
 		}
 	}
 	if len(found) != 1 {
@@ -103,8 +103,16 @@ func carries(have, want map[string]string) bool {
 	return true
 }
 
-func (c *Client) list(ctx context.Context) ([]string, error) {
-	var arns []string
+// Listed is a group as a listing of all of them shows it.
+type Listed struct {
+	claim.Group
+	Name string
+}
+
+// List returns every group of the account and region, a page of 400 a call.
+// Errors as of Describe; a page that fails fails the list (I8).
+func (c *Client) List(ctx context.Context) ([]Listed, error) {
+	var all []Listed
 	in := &elb.DescribeTargetGroupsInput{PageSize: new(int32(describePageSize))}
 	for range maxPages {
 		out, err := c.api.DescribeTargetGroups(ctx, in)
@@ -112,14 +120,35 @@ func (c *Client) list(ctx context.Context) ([]string, error) {
 			return nil, classify("listing target groups", err)
 		}
 		for _, g := range out.TargetGroups {
-			arns = append(arns, *g.TargetGroupArn)
+			l := Listed{Group: group(g)}
+			if g.TargetGroupName != nil {
+				l.Name = *g.TargetGroupName
+			}
+			all = append(all, l)
 		}
 		if out.NextMarker == nil || *out.NextMarker == "" {
-			return arns, nil
+			return all, nil
 		}
 		in.Marker = out.NextMarker
 	}
 	return nil, fmt.Errorf("listing target groups: %w: more than %d pages", ErrUnavailable, maxPages)
+}
+
+// TagsOf returns the tags of many groups, 20 a call. A group that went meanwhile
+// is ErrUnavailable: the next look will find it gone.
+func (c *Client) TagsOf(ctx context.Context, arns []string) (map[string]map[string]string, error) {
+	all := make(map[string]map[string]string, len(arns))
+	for chunk := range slices.Chunk(arns, tagsPageSize) {
+		tags, err := c.tags(ctx, chunk)
+		if errors.Is(err, ErrNotFound) {
+			return nil, fmt.Errorf("%w: a target group went while tags were read", ErrUnavailable)
+		}
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, tags)
+	}
+	return all, nil
 }
 
 // Tags returns the tags of a group. Errors as of Describe.
