@@ -22,6 +22,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/bus"
 	"github.com/elbridge/elbridge/pkg/cluster"
 	"github.com/elbridge/elbridge/pkg/queue"
+	"github.com/elbridge/elbridge/pkg/reconcile"
 	"github.com/elbridge/elbridge/pkg/registrar"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 	"github.com/elbridge/elbridge/pkg/telemetry"
@@ -70,8 +71,8 @@ func wire(ctx context.Context) (*registrar.Registrar, error) {
 	bridge := eventbridge.NewFromConfig(sdk)
 	accounts := &targetgroup.Accounts{AWS: sdk}
 	r := &registrar.Registrar{
-		Config: cfg, Clusters: map[string]registrar.Cluster{}, Observed: map[string]bool{},
-		Groups: func(b *binding.Binding) registrar.Groups { return accounts.For(b) },
+		Config: cfg, Clusters: map[string]reconcile.Cluster{}, Observed: map[string]bool{},
+		Groups: func(b *binding.Binding) reconcile.Groups { return accounts.For(b) },
 		Rules:  bus.NewRules(bridge, cfg.BusARN),
 		Queue:  queue.New(sqs.NewFromConfig(sdk), cfg.QueueURL, cfg.DeadLetterURL),
 		Events: bus.NewPublisher(bridge, cfg.BusARN, bus.Retry{}),

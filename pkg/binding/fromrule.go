@@ -47,7 +47,7 @@ func FromRule(rule Rule, targets []Target, queueARN string) ([]Binding, error) {
 			errs = append(errs, located(err, rule, t)...)
 			continue
 		}
-		b.Rule, b.TargetID, b.Pattern, b.Enabled = rule.ARN, t.ID, pattern, rule.State != "DISABLED"
+		b.Rule, b.TargetID, b.Pattern, b.Enabled = rule.ARN, t.ID, pattern, rule.Enabled()
 		bindings = append(bindings, b)
 	}
 	return bindings, errors.Join(errs...)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/elbridge/elbridge/pkg/bus"
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/cluster"
+	"github.com/elbridge/elbridge/pkg/reconcile"
 )
 
 const (
@@ -29,8 +29,7 @@ const (
 
 // groupWork is what one invocation has to do for one target group.
 type groupWork struct {
-	g       claim.Group
-	api     Groups
+	reconcile.Work
 	hints   []*hint
 	list    *listing           // pods of the binding, where a LIST was worth it
 	read    time.Time          // when the pods were
@@ -38,15 +37,12 @@ type groupWork struct {
 	added   []claim.Claim      // by the last round, to be read once more
 	removed []claim.Key        // by the last round, to be asked for once more
 	open    map[claim.Key]bool // keys that the last round could not see right yet
-	// outbox holds the events that leave when the group is done, so that nobody's
-	// registration waits for them.
-	outbox []bus.Entry
 }
 
 // group works off the hints of one group: those whose change is stored at once,
 // the others as it shows.
 func (r *Registrar) group(ctx context.Context, w *groupWork) {
-	defer func() { r.send(ctx, w.outbox) }()
+	defer func() { r.hands.Send(ctx, w.Outbox) }()
 	pending := w.hints
 	wait := firstReread
 	for until := r.Now().Add(rereadFor); ; {
@@ -126,7 +122,7 @@ func (r *Registrar) settled(w *groupWork, h *hint) outcome {
 		return again(Unreachable, waitShort, errors.New("registered on the event's word, to be verified"))
 	}
 	for k := range w.open {
-		if h.touches(k.ID, w.g.Family) {
+		if h.touches(k.ID, w.Group.Family) {
 			return again(Moving, waitShort, fmt.Errorf("%s keeps changing", k))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/plan"
 	"github.com/elbridge/elbridge/pkg/podevent"
 	"github.com/elbridge/elbridge/pkg/queue"
+	"github.com/elbridge/elbridge/pkg/reconcile"
 	"github.com/elbridge/elbridge/pkg/registrar"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
@@ -81,8 +82,8 @@ func (i *instance) boot() {
 	i.r = i.registrar()
 	i.r.Config.Observe = i.plan.Observe
 	i.r.Config.RegisterPace = 100 * time.Millisecond
-	i.r.Clusters = map[string]registrar.Cluster{"local": i}
-	i.r.Groups = func(*binding.Binding) registrar.Groups { return gatedGroups{i, groupsOf{i.world}} }
+	i.r.Clusters = map[string]reconcile.Cluster{"local": i}
+	i.r.Groups = func(*binding.Binding) reconcile.Groups { return gatedGroups{i, groupsOf{i.world}} }
 	i.r.Rules = gatedRules{i, rulesOf{i.world}}
 	i.r.Queue, i.r.Events = i, i
 	i.r.Now, i.r.Sleep = time.Now, registrar.Sleep

@@ -2,62 +2,14 @@ package registrar
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
-	"github.com/elbridge/elbridge/pkg/binding"
-	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/internal/pause"
 )
 
-const (
-	// groupMaxAge: type, family and port of a group never change; which group a
-	// name or tags mean may.
-	groupMaxAge = time.Minute
-	// maxRemembered bounds each of the caches here; forgetting costs one call.
-	maxRemembered = 4096
-)
-
-// groupBook remembers what groups are.
-type groupBook struct {
-	now func() time.Time
-	mu  sync.Mutex
-	m   map[string]groupEntry
-}
-
-type groupEntry struct {
-	g    claim.Group
-	read time.Time
-}
-
-// get returns the group that ref names, from memory or from describe.
-func (b *groupBook) get(ctx context.Context, id string, ref binding.GroupRef, describe func(context.Context, binding.GroupRef) (claim.Group, error)) (claim.Group, error) {
-	b.mu.Lock()
-	e, known := b.m[id]
-	b.mu.Unlock()
-	if known && b.now().Sub(e.read) < groupMaxAge {
-		return e.g, nil
-	}
-	g, err := describe(ctx, ref)
-	if err != nil {
-		return claim.Group{}, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.m == nil || len(b.m) >= maxRemembered {
-		b.m = map[string]groupEntry{}
-	}
-	b.m[id] = groupEntry{g, b.now()}
-	return g, nil
-}
-
-// forget drops a group after it proved gone.
-func (b *groupBook) forget(arn string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	maps.DeleteFunc(b.m, func(_ string, e groupEntry) bool { return e.g.ARN == arn })
-}
+// maxPaced bounds the memory of calls; forgetting costs one call.
+const maxPaced = 4096
 
 // pacer spaces an instance's RegisterTargets calls for one group.
 type pacer struct {
@@ -81,7 +33,7 @@ func (p *pacer) due(group string) time.Duration {
 func (p *pacer) called(group string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last == nil || len(p.last) >= maxRemembered {
+	if p.last == nil || len(p.last) >= maxPaced {
 		p.last = map[string]time.Time{}
 	}
 	p.last[group] = p.now()

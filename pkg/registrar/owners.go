@@ -2,21 +2,24 @@ package registrar
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/reconcile"
 )
 
 // owned is who has the candidate addresses now.
 type owned struct {
 	mu   sync.Mutex
-	pods map[[2]string]seen // by cluster and UID: readings of one name may be of two pods
+	pods map[[2]string]claim.Seen // by cluster and UID: readings of one name may be of two pods
 }
 
-func (o *owned) add(clusterName string, ps ...seen) {
+func (o *owned) add(clusterName string, ps ...claim.Seen) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, p := range ps {
@@ -24,8 +27,8 @@ func (o *owned) add(clusterName string, ps ...seen) {
 	}
 }
 
-func (o *owned) all() []seen {
-	out := make([]seen, 0, len(o.pods))
+func (o *owned) all() []claim.Seen {
+	out := make([]claim.Seen, 0, len(o.pods))
 	for _, p := range o.pods {
 		out = append(out, p)
 	}
@@ -42,7 +45,7 @@ func (r *Registrar) owners(ctx context.Context, w *groupWork, bs []binding.Bindi
 			return nil, errUnknownCluster(name)
 		}
 	}
-	o := &owned{pods: map[[2]string]seen{}}
+	o := &owned{pods: map[[2]string]claim.Seen{}}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	asked := map[string]bool{}
@@ -56,12 +59,12 @@ func (r *Registrar) owners(ctx context.Context, w *groupWork, bs []binding.Bindi
 			g.Go(func() error {
 				pods, err := api.PodsByIP(ctx, k.ID)
 				for _, p := range pods {
-					o.add(name, seen{name, p})
+					o.add(name, claim.Seen{Cluster: name, Pod: p})
 				}
 				return err
 			})
 		}
-		if secondFamily(hs, w.g.Family) {
+		if secondFamily(hs, w.Group.Family) {
 			for i := range bs {
 				g.Go(func() error { return o.bySelection(ctx, name, api, &bs[i]) })
 			}
@@ -72,7 +75,7 @@ func (r *Registrar) owners(ctx context.Context, w *groupWork, bs []binding.Bindi
 
 // bySelection lists a binding's pods: the API server can't be asked for an
 // address of the second family.
-func (o *owned) bySelection(ctx context.Context, name string, api Cluster, b *binding.Binding) error {
+func (o *owned) bySelection(ctx context.Context, name string, api reconcile.Cluster, b *binding.Binding) error {
 	sel := b.Pattern.Selection()
 	namespaces := sel.Namespaces
 	if len(namespaces) == 0 {
@@ -84,7 +87,7 @@ func (o *owned) bySelection(ctx context.Context, name string, api Cluster, b *bi
 			return err
 		}
 		for _, p := range pods {
-			o.add(name, seen{name, p})
+			o.add(name, claim.Seen{Cluster: name, Pod: p})
 		}
 	}
 	return nil
@@ -121,3 +124,5 @@ type errUnknownCluster string
 func (e errUnknownCluster) Error() string {
 	return "a rule covers cluster " + string(e) + ", which this registrar can't read: add it to the list of clusters, or take it out of the rule"
 }
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/cluster"
 	"github.com/elbridge/elbridge/pkg/podevent"
 )
@@ -21,15 +22,9 @@ const (
 	maxNamespaces = 4
 )
 
-// seen is a pod as it was read, and where.
-type seen struct {
-	cluster string
-	*podevent.Pod
-}
-
 // listing is the pods of one or more bindings, by cluster and namespace/name.
 type listing struct {
-	pods map[[2]string]seen
+	pods map[[2]string]claim.Seen
 }
 
 func podKey(clusterName, namespace, name string) [2]string {
@@ -78,7 +73,7 @@ func (r *Registrar) list(ctx context.Context, w *groupWork, hs []*hint) {
 	for _, h := range hs {
 		count[source{h.Detail.Cluster, h.bind.Rule}]++
 	}
-	l := &listing{pods: map[[2]string]seen{}}
+	l := &listing{pods: map[[2]string]claim.Seen{}}
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(parallel)
@@ -106,7 +101,7 @@ func (r *Registrar) list(ctx context.Context, w *groupWork, hs []*hint) {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, p := range pods {
-					l.pods[podKey(src.cluster, p.Namespace, p.Name)] = seen{src.cluster, p}
+					l.pods[podKey(src.cluster, p.Namespace, p.Name)] = claim.Seen{Cluster: src.cluster, Pod: p}
 				}
 				return nil
 			})
@@ -120,8 +115,8 @@ func (r *Registrar) list(ctx context.Context, w *groupWork, hs []*hint) {
 }
 
 // pods returns every pod read for these hints, each once.
-func (w *groupWork) pods(hs []*hint) []seen {
-	all := map[[2]string]seen{}
+func (w *groupWork) pods(hs []*hint) []claim.Seen {
+	all := map[[2]string]claim.Seen{}
 	if w.list != nil {
 		for k, p := range w.list.pods {
 			all[k] = p
@@ -129,10 +124,10 @@ func (w *groupWork) pods(hs []*hint) []seen {
 	}
 	for _, h := range hs {
 		if h.pod != nil {
-			all[podKey(h.Detail.Cluster, h.pod.Namespace, h.pod.Name)] = seen{h.Detail.Cluster, h.pod}
+			all[podKey(h.Detail.Cluster, h.pod.Namespace, h.pod.Name)] = claim.Seen{Cluster: h.Detail.Cluster, Pod: h.pod}
 		}
 	}
-	out := make([]seen, 0, len(all))
+	out := make([]claim.Seen, 0, len(all))
 	for _, p := range all {
 		out = append(out, p)
 	}
@@ -141,10 +136,10 @@ func (w *groupWork) pods(hs []*hint) []seen {
 
 // readAdded reads the pods that the last round registered and that have not been
 // read since: they have no hint here, and no LIST shows them any more.
-func (r *Registrar) readAdded(ctx context.Context, w *groupWork, known []seen) ([]seen, error) {
+func (r *Registrar) readAdded(ctx context.Context, w *groupWork, known []claim.Seen) ([]claim.Seen, error) {
 	have := map[[2]string]bool{}
 	for _, p := range known {
-		have[[2]string{p.cluster, p.UID}] = true
+		have[[2]string{p.Cluster, p.UID}] = true
 	}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
@@ -164,7 +159,7 @@ func (r *Registrar) readAdded(ctx context.Context, w *groupWork, known []seen) (
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			known = append(known, seen{c.Cluster, p})
+			known = append(known, claim.Seen{Cluster: c.Cluster, Pod: p})
 			return nil
 		})
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/cluster"
 	"github.com/elbridge/elbridge/pkg/queue"
+	"github.com/elbridge/elbridge/pkg/reconcile"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 	"github.com/elbridge/elbridge/pkg/telemetry"
 )
@@ -42,32 +43,33 @@ const (
 // Registrar is the use case. Its fields are set once, before Process is called.
 type Registrar struct {
 	Config   Config
-	Clusters map[string]Cluster
+	Clusters map[string]reconcile.Cluster
 	Observed map[string]bool // clusters that are only observed (I19)
-	Groups   func(b *binding.Binding) Groups
-	Rules    Rules
+	Groups   func(b *binding.Binding) reconcile.Groups
+	Rules    reconcile.Rules
 	Queue    Queue
-	Events   Publisher
+	Handover Handover // nil: nobody is asked
+	Events   reconcile.Publisher
 	Meter    *telemetry.Meter
 	Log      *slog.Logger
 	Now      func() time.Time
 	Sleep    func(context.Context, time.Duration) error // the function Sleep, but for tests
 
 	once   sync.Once
-	rules  ruleBook
-	groups groupBook
-	tags   tagBook
+	rules  *reconcile.RuleBook
+	groups *reconcile.GroupBook
+	tags   *reconcile.TagBook
+	hands  *reconcile.Hands
 	pace   pacer
 	spare  *rate.Limiter
-	told   toldHolds
 }
 
 func (r *Registrar) init() {
-	r.rules = ruleBook{source: r.Rules, queueARN: r.Config.QueueARN, now: r.Now, faulty: r.faultyRule}
-	r.groups = groupBook{now: r.Now}
-	r.tags = tagBook{now: r.Now}
+	r.rules = reconcile.NewRuleBook(r.Rules, r.Config.QueueARN, r.Now, r.faultyRule)
+	r.groups = reconcile.NewGroupBook(r.Now)
+	r.tags = reconcile.NewTagBook(r.Now)
+	r.hands = &reconcile.Hands{Observe: r.Config.Observe, Observed: r.Observed, Events: r.Events, Meter: r.Meter, Log: r.Log, Now: r.Now}
 	r.pace = pacer{pace: r.Config.RegisterPace, now: r.Now}
-	r.told = toldHolds{now: r.Now}
 	// A burst of one keeps a full batch from spending what several batches share.
 	r.spare = rate.NewLimiter(rate.Limit(r.Config.DescribeSpare), max(1, int(r.Config.DescribeSpare)))
 }
@@ -115,7 +117,7 @@ func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []
 			continue
 		}
 		g.Go(func() error {
-			b, err := r.rules.own(ctx, &h.Message, since)
+			b, err := r.rules.Own(ctx, &h.Message, since)
 			if outcomes[i] = r.unbound(h, b, err); outcomes[i].result == "" {
 				h.bind, hints[i] = b, h
 			}
@@ -144,8 +146,8 @@ func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []
 		}
 		w := out[groups[i].ARN]
 		if w == nil {
-			w = &groupWork{g: groups[i], api: r.Groups(h.bind)}
-			out[w.g.ARN] = w
+			w = &groupWork{Work: reconcile.Work{Group: groups[i], API: r.Groups(h.bind)}}
+			out[w.Group.ARN] = w
 		}
 		w.hints = append(w.hints, h)
 	}
@@ -160,7 +162,7 @@ func disputedRules(hints []*hint) map[string]bool {
 		if h == nil {
 			continue
 		}
-		if b, met := first[h.bind.Rule]; met && !sameConstants(*b, *h.bind) {
+		if b, met := first[h.bind.Rule]; met && !binding.SameConstants(*b, *h.bind) {
 			out[h.bind.Rule] = true
 		}
 		first[h.bind.Rule] = h.bind
@@ -183,7 +185,7 @@ func (r *Registrar) unbound(h *hint, b *binding.Binding, err error) outcome {
 
 // bind settles on the binding of a hint and finds the group that it names.
 func (r *Registrar) bind(ctx context.Context, h *hint, since time.Time, disputed bool) (claim.Group, outcome) {
-	b, err := r.rules.current(ctx, h.bind, since, disputed)
+	b, err := r.rules.Current(ctx, h.bind, since, disputed)
 	if o := r.unbound(h, b, err); o.result != "" {
 		return claim.Group{}, o
 	}
@@ -204,8 +206,7 @@ func (r *Registrar) bind(ctx context.Context, h *hint, since time.Time, disputed
 }
 
 func (r *Registrar) describe(ctx context.Context, b *binding.Binding) (claim.Group, error) {
-	id := fmt.Sprint(b.Group.ARN, b.Group.Name, b.Group.Tags, b.RoleARN) // a map prints sorted
-	return r.groups.get(ctx, id, b.Group, r.Groups(b).Describe)
+	return r.groups.Get(ctx, r.Groups(b), b)
 }
 
 // failure puts an error of an edge into an outcome: try again, sooner or later.

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/plan"
-	"github.com/elbridge/elbridge/pkg/targetevent"
+	"github.com/elbridge/elbridge/pkg/reconcile"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
 
@@ -27,7 +26,7 @@ type next struct {
 // the failure of single keys is given to the hints they belong to.
 func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, error) {
 	w.open = map[claim.Key]bool{}
-	bs, _ := r.bindingsOf(ctx, w, r.rules.cached(), hs)
+	bs, _ := r.bindingsOf(ctx, w, r.rules.Cached(), hs)
 	asked := w.removed
 	pods, err := r.pods(ctx, w, bs, hs)
 	if err != nil {
@@ -38,12 +37,14 @@ func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, 
 	if w.isRight(v, ids) {
 		return next{}, nil
 	}
-	current, err := w.api.Health(ctx, w.g)
+	current, err := w.API.Health(ctx, w.Group)
 	if err != nil {
-		r.forgetGone(w.g, err)
+		if errors.Is(err, targetgroup.ErrNotFound) {
+			r.groups.Forget(w.Group.ARN)
+		}
 		return next{}, err
 	}
-	if r.Now().Sub(w.read) > decisionMaxAge { // the pods may have moved on (I3)
+	if r.Now().Sub(w.read) > reconcile.DecisionMaxAge { // the pods may have moved on (I3)
 		r.readPods(ctx, w, hs)
 		hs = unfinished(hs)
 		if len(hs) == 0 {
@@ -53,10 +54,10 @@ func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, 
 		v = r.look(w, bs, pods)
 		ids = touched(w, hs, pods, v)
 	}
-	if unasked := doubtful(w.g, hs, v, current, asked); len(unasked) > 0 {
+	if unasked := doubtful(w.Group, hs, v, current, asked); len(unasked) > 0 {
 		owners, err := r.owners(ctx, w, bs, hs, unasked)
 		if err != nil {
-			r.cannotRemove(hs, w.g, unasked, err)
+			r.cannotRemove(hs, w.Group, unasked, err)
 		} else {
 			pods = append(pods, owners.all()...)
 			v = r.look(w, bs, pods)
@@ -67,7 +68,7 @@ func (r *Registrar) round(ctx context.Context, w *groupWork, hs []*hint) (next, 
 
 // pods returns the pods read for the hints, those registered by the last round,
 // and whoever has the addresses that the last round removed (I3).
-func (r *Registrar) pods(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint) ([]seen, error) {
+func (r *Registrar) pods(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint) ([]claim.Seen, error) {
 	pods, err := r.readAdded(ctx, w, w.pods(hs))
 	if err != nil || len(w.removed) == 0 {
 		return pods, err
@@ -81,20 +82,20 @@ func (r *Registrar) pods(ctx context.Context, w *groupWork, bs []binding.Binding
 }
 
 // act makes the changes of a round.
-func (r *Registrar) act(ctx context.Context, w *groupWork, hs []*hint, bs []binding.Binding, pods []seen, ids map[string]bool, v view, current map[claim.Key]plan.Target) next {
+func (r *Registrar) act(ctx context.Context, w *groupWork, hs []*hint, bs []binding.Binding, pods []claim.Seen, ids map[string]bool, v claim.View, current map[claim.Key]plan.Target) next {
 	w.right = map[claim.Key]bool{}
-	for _, c := range v.claims {
+	for _, c := range v.Claims {
 		t, held := current[c.Key]
 		w.right[c.Key] = held && t.Health != plan.Draining
 	}
 	before := len(w.added)
-	adds := plan.Diff(v.claims, nil, current, plan.Limits{})
+	adds := plan.Diff(v.Claims, nil, current, plan.Limits{})
 	var n next
 	var failed map[claim.Key]error
 	if len(adds.Register) > 0 {
-		if n.after = r.pace.due(w.g.ARN); n.after > 0 {
+		if n.after = r.pace.due(w.Group.ARN); n.after > 0 {
 			n.again = true // what becomes due meanwhile goes into the same call
-			w.leaveOpen(keysOf(adds.Register))
+			w.leaveOpen(reconcile.KeysOf(adds.Register))
 		} else {
 			failed = r.register(ctx, w, hs, bs, adds.Register, &n)
 		}
@@ -109,7 +110,7 @@ func (r *Registrar) act(ctx context.Context, w *groupWork, hs []*hint, bs []bind
 		}
 	}
 	w.added = w.added[before:]
-	r.blame(hs, w.g, failed)
+	r.blame(hs, w.Group, failed)
 	return n
 }
 
@@ -117,12 +118,12 @@ func (r *Registrar) act(ctx context.Context, w *groupWork, hs []*hint, bs []bind
 // owners nobody may have asked for after they went: what drains, and, where a
 // message comes once more, what is absent. The one who removed them may have
 // ended before it looked again (I2, I3). The owners of asked are known.
-func doubtful(g claim.Group, hs []*hint, v view, current map[claim.Key]plan.Target, asked []claim.Key) []claim.Key {
+func doubtful(g claim.Group, hs []*hint, v claim.View, current map[claim.Key]plan.Target, asked []claim.Key) []claim.Key {
 	claimed, state := map[string]bool{}, map[string]plan.Health{}
 	for _, k := range asked {
 		claimed[k.ID] = true
 	}
-	for k := range v.keys() {
+	for k := range v.Keys() {
 		claimed[k.ID] = true
 	}
 	for k, t := range current {
@@ -160,12 +161,12 @@ func refusedByQuota(changes []plan.Change, failed map[claim.Key]error) []plan.Ch
 // isRight reports whether an earlier round of this invocation left every claim
 // in place and nothing that was touched is unclaimed: then the group need not be
 // described again.
-func (w *groupWork) isRight(v view, ids map[string]bool) bool {
+func (w *groupWork) isRight(v claim.View, ids map[string]bool) bool {
 	if w.right == nil {
 		return false
 	}
 	claimed := map[string]bool{}
-	for k := range v.keys() {
+	for k := range v.Keys() {
 		if !w.right[k] {
 			return false
 		}
@@ -182,8 +183,8 @@ func (w *groupWork) isRight(v view, ids map[string]bool) bool {
 // touched returns the addresses on which claims may have changed: the hints',
 // those of pods read along that no longer claim theirs, and those that the last
 // round registered.
-func touched(w *groupWork, hs []*hint, pods []seen, v view) map[string]bool {
-	g, ids := w.g, map[string]bool{}
+func touched(w *groupWork, hs []*hint, pods []claim.Seen, v claim.View) map[string]bool {
+	g, ids := w.Group, map[string]bool{}
 	for _, c := range w.added {
 		ids[c.ID] = true
 	}
@@ -196,7 +197,7 @@ func touched(w *groupWork, hs []*hint, pods []seen, v view) map[string]bool {
 		}
 	}
 	for _, p := range pods {
-		if v.refusals[p.UID] != claim.None {
+		if v.Refusals[p.UID] != claim.None {
 			for _, id := range claim.Addresses(p.PodIPs, g.Family) {
 				ids[id] = true
 			}
@@ -207,30 +208,20 @@ func touched(w *groupWork, hs []*hint, pods []seen, v view) map[string]bool {
 
 // register carries out registrations and returns what failed, by key.
 func (r *Registrar) register(ctx context.Context, w *groupWork, hs []*hint, bs []binding.Binding, changes []plan.Change, n *next) map[claim.Key]error {
-	manage, observe := r.byMode(bs, attribute(bs, hs, w.g.Family, changes))
-	r.report(ctx, w, hs, record{register: observe, wouldDo: true})
-	failed := map[claim.Key]error{}
-	for zone, cs := range byZone(manage) {
-		res := w.api.Register(ctx, w.g, keysOf(cs), zone)
-		r.pace.called(w.g.ARN)
-		r.forgetGone(w.g, res.Err())
-		r.countCalls("RegisterTargets", res)
-		var done []plan.Change
-		for _, c := range cs {
-			if res.Failed[c.Key] != nil {
-				continue
-			}
-			done = append(done, c)
-			w.added = append(w.added, claim.Claim{Key: c.Key, Cluster: c.Cluster, Pod: c.Pod, UID: c.UID, Node: c.Node, Rule: c.Rule})
-			if w.right[c.Key] = c.Was != plan.Draining; !w.right[c.Key] {
-				w.leaveOpen([]claim.Key{c.Key}) // it is watched until it sticks (I5)
-			}
-			n.again = true
-		}
-		maps.Copy(failed, res.Failed)
-		r.report(ctx, w, hs, record{register: done, failed: res.Failed, operation: "register"})
+	r.about(w, bs, hs)
+	done := r.hands.Register(ctx, &w.Work, caused(hs, w.Group.Family, changes))
+	if done.Calls > 0 {
+		r.pace.called(w.Group.ARN)
 	}
-	return failed
+	r.forgetGone(w.Group, done.Failed)
+	for _, c := range done.Made {
+		w.added = append(w.added, claim.Claim{Key: c.Key, Cluster: c.Cluster, Pod: c.Pod, UID: c.UID, Node: c.Node, Rule: c.Rule})
+		if w.right[c.Key] = c.Was != plan.Draining; !w.right[c.Key] {
+			w.leaveOpen([]claim.Key{c.Key}) // it is watched until it sticks (I5)
+		}
+		n.again = true
+	}
+	return done.Failed
 }
 
 // blame gives the failure of a key to the hints that touch it; a key without a
@@ -249,86 +240,12 @@ func (h *hint) touches(id string, f claim.Family) bool {
 	return slices.Contains(h.ids(f), id)
 }
 
-// byMode parts changes into those to be made and those only to be told of (I19).
-func (r *Registrar) byMode(bs []binding.Binding, changes []plan.Change) (manage, observe []plan.Change) {
-	for _, c := range changes {
-		if r.Config.Observe || r.Observed[c.Cluster] || modeOf(bs, c.Rule) == binding.Observe {
-			observe = append(observe, c)
-		} else {
-			manage = append(manage, c)
-		}
-	}
-	return manage, observe
-}
-
-// modeOf returns the mode of a rule: where one of its targets for the group is
-// observed, all are, so that observing changes nothing (I19). What no rule of the
-// group is known to be behind is only changed where all of them manage.
-func modeOf(bs []binding.Binding, rule string) binding.Mode {
-	var own, any bool // some binding of the rule, or of any rule, observes
-	known := false
-	for i := range bs {
-		observes := bs[i].Mode == binding.Observe
-		any = any || observes
-		if bs[i].Rule == rule {
-			known, own = true, own || observes
-		}
-	}
-	if known && own || !known && any {
-		return binding.Observe
-	}
-	return binding.Manage
-}
-
-// attribute puts zone and cause on changes, as their rules and hints have them.
-func attribute(bs []binding.Binding, hs []*hint, f claim.Family, changes []plan.Change) []plan.Change {
-	zones := map[string]string{}
-	for i := range bs {
-		zones[bs[i].Rule] = bs[i].AvailabilityZone
-	}
-	out := slices.Clone(changes)
-	for i := range out {
-		c := &out[i]
-		c.Zone = zones[c.Rule]
-		if h := hintFor(hs, *c, f); h != nil {
-			c.Cause = plan.Cause{Kind: string(targetevent.Hint), EventID: h.EventID, MessageID: h.msg.ID, Reason: string(h.Detail.Reason)}
-		} else { // read along with the hints' pods
-			c.Cause = plan.Cause{Kind: string(targetevent.Hint), EventID: hs[0].EventID, MessageID: hs[0].msg.ID}
-		}
-	}
-	return out
-}
-
-// byZone parts changes by the zone that their bindings name.
-func byZone(changes []plan.Change) map[string][]plan.Change {
-	out := map[string][]plan.Change{}
-	for _, c := range changes {
-		out[c.Zone] = append(out[c.Zone], c)
-	}
-	return out
-}
-
-func keysOf(cs []plan.Change) []claim.Key {
-	out := make([]claim.Key, len(cs))
-	for i, c := range cs {
-		out[i] = c.Key
-	}
-	return out
-}
-
 // forgetGone drops what is remembered of a group that proved gone.
-func (r *Registrar) forgetGone(g claim.Group, err error) {
-	if errors.Is(err, targetgroup.ErrNotFound) {
-		r.groups.forget(g.ARN)
-	}
-}
-
-func addrs(ips []string) []netip.Addr {
-	var out []netip.Addr
-	for _, s := range ips {
-		if a, err := netip.ParseAddr(s); err == nil {
-			out = append(out, a.Unmap().WithZone(""))
+func (r *Registrar) forgetGone(g claim.Group, failed map[claim.Key]error) {
+	for _, err := range failed {
+		if errors.Is(err, targetgroup.ErrNotFound) {
+			r.groups.Forget(g.ARN)
+			return
 		}
 	}
-	return out
 }

@@ -1,7 +1,6 @@
 package registrar
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ func (r *Registrar) bindingsOf(ctx context.Context, w *groupWork, bs []binding.B
 	whole = true
 	for i := range bs {
 		b := &bs[i]
-		if b.Group.ARN == w.g.ARN {
+		if b.Group.ARN == w.Group.ARN {
 			of = append(of, *b)
 			continue
 		}
@@ -36,7 +35,7 @@ func (r *Registrar) bindingsOf(ctx context.Context, w *groupWork, bs []binding.B
 		case errors.Is(err, targetgroup.ErrNotFound), errors.Is(err, targetgroup.ErrAmbiguous):
 		case err != nil:
 			whole = false
-		case g.ARN == w.g.ARN:
+		case g.ARN == w.Group.ARN:
 			of = append(of, *b)
 		}
 	}
@@ -48,99 +47,38 @@ func (r *Registrar) bindingsOf(ctx context.Context, w *groupWork, bs []binding.B
 	return of, whole
 }
 
-// view is what some pods claim of a group, all its bindings considered.
-type view struct {
-	claims    []claim.Claim            // by enabled bindings: to be registered
-	protected map[claim.Key]bool       // claimed under a disabled rule: not registered, not removed (I8)
-	rules     map[string]string        // by UID, the rule that selects the pod; one that manages, if any does
-	within    map[string]bool          // UIDs with an address within the podCIDRs of a binding that selects them
-	refusals  map[string]claim.Refusal // by UID, of selected pods that claim nothing
-}
-
 // look asks of each pod what it claims under each binding (I2).
-func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []seen) view {
-	v := view{protected: map[claim.Key]bool{}, rules: map[string]string{}, within: map[string]bool{}, refusals: map[string]claim.Refusal{}}
-	for _, p := range pods {
-		e, err := r.event(w, p)
-		if err != nil {
-			r.Log.Error("pod can't be matched", "cluster", p.cluster, "pod", p.Namespace+"/"+p.Name, "err", err)
-			continue
-		}
-		for i := range bs {
-			b := &bs[i]
-			if !b.Pattern.Matches(e) {
-				continue
-			}
-			if v.rules[p.UID] == "" || b.Mode == binding.Manage && modeOf(bs, v.rules[p.UID]) == binding.Observe {
-				v.rules[p.UID] = b.Rule
-			}
-			v.within[p.UID] = v.within[p.UID] || inCIDRs(p.Pod, b)
-			k, refusal := claim.Of(p.Pod, b, w.g)
-			switch {
-			case refusal != claim.None:
-				v.refusals[p.UID] = refusal
-				if refusal == claim.NoPort {
-					w.outbox = r.invalidEntry(w.outbox, noPort(w, b, p))
-				}
-			case !b.Enabled:
-				v.protected[k] = true
-			default:
-				v.claims = append(v.claims, claim.Claim{Key: k, Cluster: p.cluster, Pod: p.Namespace + "/" + p.Name,
-					UID: p.UID, Node: p.NodeName, Rule: b.Rule})
-			}
+func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []claim.Seen) claim.View {
+	events := make([]*eventpattern.Event, len(pods)) // nil: selected by nobody
+	for i, p := range pods {
+		var err error
+		if events[i], err = r.event(w, p); err != nil {
+			r.Log.Error("pod can't be matched", "cluster", p.Cluster, "pod", p.Namespace+"/"+p.Name, "err", err)
 		}
 	}
-	// One rule's word for a key, whatever order the pods came in (I3); one that
-	// manages, if any does.
-	observed := func(c claim.Claim) int {
-		if modeOf(bs, c.Rule) == binding.Observe {
-			return 1
-		}
-		return 0
-	}
-	slices.SortFunc(v.claims, func(a, b claim.Claim) int {
-		return cmp.Or(claim.Compare(a.Key, b.Key), cmp.Compare(observed(a), observed(b)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.UID, b.UID))
+	v := claim.Look(bs, w.Group, pods, func(pod, bind int) bool {
+		return events[pod] != nil && bs[bind].Pattern.Matches(events[pod])
 	})
+	for _, p := range v.Portless {
+		w.Outbox = r.hands.Invalid(w.Outbox, noPort(w, &bs[p.Binding], p.Pod))
+	}
 	return v
 }
 
 // noPort is the event about a port name that a selected pod does not declare.
-func noPort(w *groupWork, b *binding.Binding, p seen) targetevent.BindingInvalid {
+func noPort(w *groupWork, b *binding.Binding, p claim.Seen) targetevent.BindingInvalid {
 	msg := w.hints[0]
 	return targetevent.BindingInvalid{
 		Cause: targetevent.Cause{Kind: targetevent.Hint, EventID: msg.EventID, MessageID: msg.msg.ID},
-		Rule:  b.Rule, TargetID: b.TargetID, TargetGroup: w.g.ARN, Mode: string(b.Mode),
-		Problem: fmt.Sprintf("port %q: %s, such as %s/%s in cluster %s", b.Port.Name, claim.NoPort, p.Namespace, p.Name, p.cluster),
+		Rule:  b.Rule, TargetID: b.TargetID, TargetGroup: w.Group.ARN, Mode: string(b.Mode),
+		Problem: fmt.Sprintf("port %q: %s, such as %s/%s in cluster %s", b.Port.Name, claim.NoPort, p.Namespace, p.Name, p.Cluster),
 	}
 }
 
 // event is the event that the webhook would send of the pod now; rules select
 // live pods through it.
-func (r *Registrar) event(w *groupWork, p seen) (*eventpattern.Event, error) {
+func (r *Registrar) event(w *groupWork, p claim.Seen) (*eventpattern.Event, error) {
 	msg := w.hints[0].Message
-	e := podevent.FromPod(p.cluster, p.Pod, r.Config.Annotations, r.Now())
+	e := podevent.FromPod(p.Cluster, p.Pod, r.Config.Annotations, r.Now())
 	return podmatch.Event(&e, podmatch.Envelope{ID: msg.EventID, Account: msg.Account, Region: msg.Region})
-}
-
-// inCIDRs reports whether the binding has podCIDRs and one holds an address of
-// the pod.
-func inCIDRs(p *podevent.Pod, b *binding.Binding) bool {
-	for _, a := range addrs(p.PodIPs) {
-		if len(b.PodCIDRs) > 0 && claim.Allowed(a, b.PodCIDRs) {
-			return true
-		}
-	}
-	return false
-}
-
-// keys returns the keys that v claims, protected ones included.
-func (v view) keys() map[claim.Key]bool {
-	out := make(map[claim.Key]bool, len(v.claims)+len(v.protected))
-	for _, c := range v.claims {
-		out[c.Key] = true
-	}
-	for k := range v.protected {
-		out[k] = true
-	}
-	return out
 }

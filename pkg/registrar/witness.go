@@ -22,10 +22,10 @@ const goneMaxAge = 30 * time.Second
 
 // evidence says of each unclaimed key what witnesses that it may go (I9). Nodes
 // that can't be read are an error; a node that does not exist is not Ready.
-func (r *Registrar) evidence(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint, v view, everyone []seen, cands []claim.Key) (map[claim.Key]plan.Evidence, error) {
-	byID := map[string][]seen{}
+func (r *Registrar) evidence(ctx context.Context, w *groupWork, bs []binding.Binding, hs []*hint, v claim.View, everyone []claim.Seen, cands []claim.Key) (map[claim.Key]plan.Evidence, error) {
+	byID := map[string][]claim.Seen{}
 	for _, p := range everyone {
-		for _, id := range claim.Addresses(p.PodIPs, w.g.Family) {
+		for _, id := range claim.Addresses(p.PodIPs, w.Group.Family) {
 			byID[id] = append(byID[id], p)
 		}
 	}
@@ -42,19 +42,23 @@ func (r *Registrar) evidence(ctx context.Context, w *groupWork, bs []binding.Bin
 
 // judge is evidence for one key. owners are the pods whose status shows its
 // address, none of which claims it.
-func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []*hint, v view, owners []seen, ready map[[2]string]bool) plan.Evidence {
+func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []*hint, v claim.View, owners []claim.Seen, ready map[[2]string]bool) plan.Evidence {
 	ev := attribution(k, w, bs, hs)
-	owners = slices.DeleteFunc(slices.Clone(owners), func(p seen) bool { // the host's address is everybody's there
-		return p.HostNetwork && v.rules[p.UID] == "" && hintOf(hs, p.UID) == nil
+	owners = slices.DeleteFunc(slices.Clone(owners), func(p claim.Seen) bool { // the host's address is everybody's there
+		return p.HostNetwork && v.Rules[p.UID] == "" && hintOf(hs, p.UID) == nil
 	})
-	slices.SortFunc(owners, compareSeen) // the same evidence in whatever order they were read
-	var living []seen
+	slices.SortFunc(owners, claim.ComparePods) // the same evidence in whatever order they were read
+	var living []claim.Seen
 	for _, p := range owners {
 		if p.Terminating || p.Finished() {
 			continue
 		}
-		if v.rules[p.UID] != "" { // it is there, and only does not ask for traffic now
-			return of(p, ruleBehind(p, bs, hs, v))
+		if v.Rules[p.UID] != "" { // it is there, and only does not ask for traffic now
+			ev = of(p, ruleBehind(p, bs, hs, v))
+			if v.Emptied[p.UID] {
+				ev.Witness, ev.Shown = plan.Emptied, v.Within[p.UID]
+			}
+			return ev
 		}
 		living = append(living, p)
 	}
@@ -66,15 +70,15 @@ func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []
 		}
 	}
 	if len(living) > 0 {
-		if p := living[0]; !p.HostNetwork && namedForAnother(hs, k.ID, p.UID, w.g.Family) {
+		if p := living[0]; !p.HostNetwork && namedForAnother(hs, k.ID, p.UID, w.Group.Family) {
 			ev.Witness = plan.OtherOwner
 		}
 		return ev
 	}
 	for _, p := range owners {
-		if rule := endedUnder(p, bs, hs, v, k.ID, w.g.Family); rule != "" && ready[[2]string{p.cluster, p.NodeName}] {
+		if rule := endedUnder(p, bs, hs, v, k.ID, w.Group.Family); rule != "" && ready[[2]string{p.Cluster, p.NodeName}] {
 			ev = of(p, rule)
-			ev.Witness, ev.Shown = plan.PodEnded, v.within[p.UID]
+			ev.Witness, ev.Shown = plan.PodEnded, v.Within[p.UID]
 			return ev
 		}
 	}
@@ -85,14 +89,14 @@ func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []
 }
 
 // of attributes a key to a pod and the rule that selects it.
-func of(p seen, rule string) plan.Evidence {
-	return plan.Evidence{Cluster: p.cluster, Pod: p.Namespace + "/" + p.Name, UID: p.UID, Node: p.NodeName, Rule: rule}
+func of(p claim.Seen, rule string) plan.Evidence {
+	return plan.Evidence{Cluster: p.Cluster, Pod: p.Namespace + "/" + p.Name, UID: p.UID, Node: p.NodeName, Rule: rule}
 }
 
 // endedUnder returns the rule behind an ended pod, and "" if the pod is not known
 // to be the one behind the key: its object may outlive its hold on the address by
 // days (P046).
-func endedUnder(p seen, bs []binding.Binding, hs []*hint, v view, id string, f claim.Family) string {
+func endedUnder(p claim.Seen, bs []binding.Binding, hs []*hint, v claim.View, id string, f claim.Family) string {
 	if hintOf(hs, p.UID) == nil && namedForAnother(hs, id, p.UID, f) {
 		return ""
 	}
@@ -102,10 +106,10 @@ func endedUnder(p seen, bs []binding.Binding, hs []*hint, v view, id string, f c
 // ruleBehind returns the rule that selects a pod or whose hint names it, one that
 // manages if any does: what a rule has registered it may take out, though by now
 // an observed rule selects the pod.
-func ruleBehind(p seen, bs []binding.Binding, hs []*hint, v view) string {
-	rule := v.rules[p.UID]
+func ruleBehind(p claim.Seen, bs []binding.Binding, hs []*hint, v claim.View) string {
+	rule := v.Rules[p.UID]
 	for _, h := range hs {
-		if h.Detail.UID == p.UID && (rule == "" || modeOf(bs, rule) == binding.Observe) {
+		if h.Detail.UID == p.UID && (rule == "" || binding.ModeOf(bs, rule) == binding.Observe) {
 			rule = h.bind.Rule
 		}
 	}
@@ -123,7 +127,7 @@ func namedForAnother(hs []*hint, id, uid string, f claim.Family) bool {
 func (r *Registrar) goneFrom(id string, w *groupWork, hs []*hint, ready map[[2]string]bool) bool {
 	for _, h := range hs {
 		d := h.Detail
-		if h.gone && h.touches(id, w.g.Family) && d.UID != "" && h.age(r.Now()) < goneMaxAge && ready[[2]string{d.Cluster, d.NodeName}] {
+		if h.gone && h.touches(id, w.Group.Family) && d.UID != "" && h.age(r.Now()) < goneMaxAge && ready[[2]string{d.Cluster, d.NodeName}] {
 			return true
 		}
 	}
@@ -133,7 +137,7 @@ func (r *Registrar) goneFrom(id string, w *groupWork, hs []*hint, ready map[[2]s
 // deselected returns the rule that the pod's own labels lost: a hint carries
 // labels that a rule, as it is now, selects, and the pod has others. A changed
 // rule selects neither.
-func (r *Registrar) deselected(hs []*hint, w *groupWork, bs []binding.Binding, p seen) (rule string) {
+func (r *Registrar) deselected(hs []*hint, w *groupWork, bs []binding.Binding, p claim.Seen) (rule string) {
 	for _, c := range w.added { // by a reading of ours a moment ago: it is put back as it was
 		if c.UID == p.UID {
 			return c.Rule
@@ -149,12 +153,12 @@ func (r *Registrar) deselected(hs []*hint, w *groupWork, bs []binding.Binding, p
 			was[1].Labels = h.Detail.Previous.Labels
 		}
 		for i := range was {
-			e, err := r.event(w, seen{p.cluster, &was[i]})
+			e, err := r.event(w, claim.Seen{Cluster: p.Cluster, Pod: &was[i]})
 			if err != nil {
 				continue
 			}
 			for _, b := range bs {
-				if b.Pattern.Matches(e) && (rule == "" || modeOf(bs, rule) == binding.Observe) {
+				if b.Pattern.Matches(e) && (rule == "" || binding.ModeOf(bs, rule) == binding.Observe) {
 					rule = b.Rule
 				}
 			}
@@ -169,12 +173,12 @@ func (r *Registrar) deselected(hs []*hint, w *groupWork, bs []binding.Binding, p
 func attribution(k claim.Key, w *groupWork, bs []binding.Binding, hs []*hint) plan.Evidence {
 	var ev plan.Evidence
 	for _, h := range hs {
-		if !h.touches(k.ID, w.g.Family) || ev.Rule != "" && modeOf(bs, h.bind.Rule) == binding.Observe {
+		if !h.touches(k.ID, w.Group.Family) || ev.Rule != "" && binding.ModeOf(bs, h.bind.Rule) == binding.Observe {
 			continue
 		}
 		d := h.Detail
 		ev = plan.Evidence{Cluster: d.Cluster, Pod: d.Namespace + "/" + d.Name, UID: d.UID, Node: d.NodeName, Rule: h.bind.Rule}
-		if modeOf(bs, h.bind.Rule) == binding.Manage {
+		if binding.ModeOf(bs, h.bind.Rule) == binding.Manage {
 			return ev
 		}
 	}
@@ -198,7 +202,7 @@ func hintOf(hs []*hint, uid string) *hint {
 
 // nodesReady reads the nodes of the pods that hints name, that were registered
 // here and that have the addresses, each once.
-func (r *Registrar) nodesReady(ctx context.Context, hs []*hint, added []claim.Claim, byID map[string][]seen, cands []claim.Key) (map[[2]string]bool, error) {
+func (r *Registrar) nodesReady(ctx context.Context, hs []*hint, added []claim.Claim, byID map[string][]claim.Seen, cands []claim.Key) (map[[2]string]bool, error) {
 	want := map[[2]string]bool{}
 	for _, h := range hs {
 		if h.Detail.NodeName != "" {
@@ -211,7 +215,7 @@ func (r *Registrar) nodesReady(ctx context.Context, hs []*hint, added []claim.Cl
 	for _, k := range cands {
 		for _, p := range byID[k.ID] {
 			if p.NodeName != "" {
-				want[[2]string{p.cluster, p.NodeName}] = false
+				want[[2]string{p.Cluster, p.NodeName}] = false
 			}
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/plan"
 	"github.com/elbridge/elbridge/pkg/podevent"
 	"github.com/elbridge/elbridge/pkg/queue"
+	"github.com/elbridge/elbridge/pkg/reconcile"
 	"github.com/elbridge/elbridge/pkg/registrar"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 	"github.com/elbridge/elbridge/pkg/telemetry"
@@ -93,8 +94,8 @@ func newWorld(t testing.TB) *world {
 func (w *world) registrar() *registrar.Registrar {
 	return &registrar.Registrar{
 		Config:   registrar.Config{BusARN: busARN, QueueARN: qARN, Verify: registrar.VerifyAlways, HintMaxAge: registrar.DefaultHintMaxAge, DescribeSpare: 1000},
-		Clusters: map[string]registrar.Cluster{"local": w}, Observed: map[string]bool{},
-		Groups: func(*binding.Binding) registrar.Groups { return groupsOf{w} },
+		Clusters: map[string]reconcile.Cluster{"local": w}, Observed: map[string]bool{},
+		Groups: func(*binding.Binding) reconcile.Groups { return groupsOf{w} },
 		Rules:  rulesOf{w}, Queue: w, Events: w,
 		Meter: telemetry.NewMeter(&w.log, w.clock, nil), Log: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: w.clock,
 		Sleep: func(_ context.Context, d time.Duration) error { w.pass(d); return nil },

@@ -1,4 +1,4 @@
-package registrar
+package reconcile
 
 import (
 	"context"
@@ -29,9 +29,9 @@ const (
 	targetReads = 8
 )
 
-// ruleBook keeps rules as they were read. Additions are served from it; before
+// RuleBook keeps rules as they were read. Additions are served from it; before
 // a removal it is read again. Nothing is right only because it is in here.
-type ruleBook struct {
+type RuleBook struct {
 	source   Rules
 	queueARN string
 	now      func() time.Time
@@ -46,15 +46,39 @@ type ruleEntry struct {
 	pattern     *eventpattern.Pattern // nil: not parsed
 	ruleRead    time.Time
 	bindings    []binding.Binding
+	fault       error     // of the rule, or of some of its targets
 	targetsRead time.Time // zero: targets never read
 }
 
-// own returns the binding of a message: the constants it carries and the
+// NewRuleBook returns an empty book. faulty is told of each rule that covers
+// nothing, or less than it says, whenever its targets were read; it may be nil.
+func NewRuleBook(source Rules, queueARN string, now func() time.Time, faulty func(binding.Rule, error)) *RuleBook {
+	if faulty == nil {
+		faulty = func(binding.Rule, error) {}
+	}
+	return &RuleBook{source: source, queueARN: queueARN, now: now, faulty: faulty}
+}
+
+// Snapshot is the rules of the bus as of one reading, each list in the order of
+// the rules' ARNs.
+type Snapshot struct {
+	Rules    []binding.Rule
+	Bindings []binding.Binding
+	Faults   []RuleFault
+}
+
+// RuleFault is what is wrong with a rule: it, or some target of it, covers nothing.
+type RuleFault struct {
+	Rule binding.Rule
+	Err  error
+}
+
+// Own returns the binding of a message: the constants it carries and the
 // pattern and state that its rule has now. What is remembered serves for a
 // while, unless the message shows that the rule has changed after it was read
 // and before since, when the message was received. bus.ErrNotFound if the rule
 // is gone.
-func (b *ruleBook) own(ctx context.Context, m *binding.Message, since time.Time) (*binding.Binding, error) {
+func (b *RuleBook) Own(ctx context.Context, m *binding.Message, since time.Time) (*binding.Binding, error) {
 	e, known := b.entry(m.Rule)
 	if !known || e.pattern == nil || b.now().Sub(e.ruleRead) > ruleMaxAge || (e.ruleRead.Before(since) && e.contradicts(m)) {
 		at := b.now()
@@ -80,27 +104,25 @@ func (b *ruleBook) own(ctx context.Context, m *binding.Message, since time.Time)
 		b.store(m.Rule, e)
 	}
 	own := m.Binding
-	own.Rule, own.Pattern, own.Enabled = e.rule.ARN, e.pattern, e.rule.State != disabled
+	own.Rule, own.Pattern, own.Enabled = e.rule.ARN, e.pattern, e.rule.Enabled()
 	return &own, nil
 }
-
-const disabled = "DISABLED" // state of a rule; any other is enabled
 
 // contradicts reports whether the rule, as it was read, would not have sent the
 // message. An event that can't be read says nothing of it.
 func (e ruleEntry) contradicts(m *binding.Message) bool {
-	if e.rule.State == disabled {
+	if !e.rule.Enabled() {
 		return true
 	}
 	event, err := eventpattern.ParseEvent(m.Event)
 	return err == nil && !e.pattern.Matches(event)
 }
 
-// current returns the binding that the rule of own has now for the group that it
+// Current returns the binding that the rule of own has now for the group that it
 // names. It is own itself as long as the rule's targets are not known, and nil if
 // the rule names the group no more. If own's constants are none of those known,
 // the targets are read again, once after since. ask has them read anyway.
-func (b *ruleBook) current(ctx context.Context, own *binding.Binding, since time.Time, ask bool) (*binding.Binding, error) {
+func (b *RuleBook) Current(ctx context.Context, own *binding.Binding, since time.Time, ask bool) (*binding.Binding, error) {
 	e, _ := b.entry(own.Rule)
 	known := !e.targetsRead.IsZero() && b.now().Sub(e.targetsRead) < targetsMaxAge
 	if !known && !ask || known && e.has(own) {
@@ -129,22 +151,17 @@ func (b *ruleBook) current(ctx context.Context, own *binding.Binding, since time
 
 // has reports whether one of the rule's targets has these very constants.
 func (e ruleEntry) has(own *binding.Binding) bool {
-	return slices.ContainsFunc(e.bindings, func(b binding.Binding) bool { return sameConstants(b, *own) })
+	return slices.ContainsFunc(e.bindings, func(b binding.Binding) bool { return binding.SameConstants(b, *own) })
 }
 
-func sameConstants(a, b binding.Binding) bool {
-	a.Rule, a.TargetID, a.Pattern, a.Enabled = b.Rule, b.TargetID, b.Pattern, b.Enabled
-	return reflect.DeepEqual(a, b)
-}
-
-func (b *ruleBook) entry(arn string) (ruleEntry, bool) {
+func (b *RuleBook) entry(arn string) (ruleEntry, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, ok := b.entries[arn]
 	return e, ok
 }
 
-func (b *ruleBook) store(arn string, e ruleEntry) {
+func (b *RuleBook) store(arn string, e ruleEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.entries == nil {
@@ -153,9 +170,9 @@ func (b *ruleBook) store(arn string, e ruleEntry) {
 	b.entries[arn] = e
 }
 
-// cached returns the bindings known well enough to serve additions, in the order
+// Cached returns the bindings known well enough to serve additions, in the order
 // of their rules' ARNs.
-func (b *ruleBook) cached() []binding.Binding {
+func (b *RuleBook) Cached() []binding.Binding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -163,25 +180,32 @@ func (b *ruleBook) cached() []binding.Binding {
 	maps.DeleteFunc(young, func(_ string, e ruleEntry) bool {
 		return now.Sub(e.ruleRead) > ruleMaxAge || now.Sub(e.targetsRead) > targetsMaxAge
 	})
-	return bindings(young)
+	return snapshot(young).Bindings
 }
 
-func bindings(entries map[string]ruleEntry) []binding.Binding {
-	var out []binding.Binding
+// snapshot puts entries into the order of their rules' ARNs.
+func snapshot(entries map[string]ruleEntry) Snapshot {
+	var out Snapshot
 	for _, arn := range slices.Sorted(maps.Keys(entries)) {
-		out = append(out, entries[arn].bindings...)
+		e := entries[arn]
+		out.Rules = append(out.Rules, e.rule)
+		out.Bindings = append(out.Bindings, e.bindings...)
+		if e.fault != nil {
+			out.Faults = append(out.Faults, RuleFault{Rule: e.rule, Err: e.fault})
+		}
 	}
 	return out
 }
 
-// fresh returns every binding of the bus, read anew: the rules, and the targets
-// of those that are new, changed or not looked at for a while. An error means
-// that something was not read, and that nothing may be removed (I8).
-func (b *ruleBook) fresh(ctx context.Context) ([]binding.Binding, error) {
+// Fresh returns every rule and binding of the bus, read anew: the rules, and the
+// targets of those that are new, changed or not looked at for a while. A fault is
+// returned as long as it lasts. An error means that something was not read, and
+// that nothing may be removed (I8).
+func (b *RuleBook) Fresh(ctx context.Context) (Snapshot, error) {
 	at := b.now()
 	rules, err := b.source.List(ctx)
 	if err != nil {
-		return nil, err
+		return Snapshot{}, err
 	}
 	next := make([]ruleEntry, len(rules))
 	g, ctx := errgroup.WithContext(ctx)
@@ -200,7 +224,7 @@ func (b *ruleBook) fresh(ctx context.Context) ([]binding.Binding, error) {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return Snapshot{}, err
 	}
 	entries := make(map[string]ruleEntry, len(rules))
 	for _, e := range next {
@@ -209,11 +233,11 @@ func (b *ruleBook) fresh(ctx context.Context) ([]binding.Binding, error) {
 	b.mu.Lock()
 	b.entries = entries
 	b.mu.Unlock()
-	return bindings(entries), nil // not what others have put there meanwhile
+	return snapshot(entries), nil // not what others have put there meanwhile
 }
 
 // readTargets reads the targets of a rule. A faulty one covers nothing.
-func (b *ruleBook) readTargets(ctx context.Context, rule binding.Rule) (ruleEntry, error) {
+func (b *RuleBook) readTargets(ctx context.Context, rule binding.Rule) (ruleEntry, error) {
 	at := b.now()
 	targets, err := b.source.Targets(ctx, rule.Name)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) { // deleted since the list: covers nothing
@@ -223,7 +247,7 @@ func (b *ruleBook) readTargets(ctx context.Context, rule binding.Rule) (ruleEntr
 	if err != nil {
 		b.faulty(rule, err)
 	}
-	e := ruleEntry{rule: rule, bindings: bs, targetsRead: at}
+	e := ruleEntry{rule: rule, bindings: bs, fault: err, targetsRead: at}
 	if len(bs) > 0 {
 		e.pattern = bs[0].Pattern
 	}
