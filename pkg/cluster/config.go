@@ -1,7 +1,7 @@
 // Package cluster is the edge to the Kubernetes API, seen from outside the
 // cluster: it dials an EKS cluster by an STS token or another one by kubeconfig,
 // and reads pods and nodes as elbridge's own values. Reads that decide are quorum
-// reads; nothing here is cached or watched.
+// reads, and a watch goes on from the revision of one; nothing here is cached.
 package cluster
 
 import (

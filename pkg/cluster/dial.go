@@ -50,30 +50,42 @@ type Dialer struct {
 	EKS       EKSAPI
 	UserAgent string // seen in the audit log: "elbridge-registrar/<version>"
 	Now       func() time.Time
+	Silence   time.Duration // after which Watch gives a stream up; 0 is silenceMax
 }
 
 // Client reads one cluster. It is safe for concurrent use.
 type Client struct {
-	name string
-	dial func(ctx context.Context) (*rest.RESTClient, error)
-	now  func() time.Time
+	name    string
+	dial    func(ctx context.Context) (*link, error)
+	now     func() time.Time
+	silence time.Duration
 
 	mu     sync.Mutex
-	rest   *rest.RESTClient
-	dialed time.Time // when rest was made, or could not be
+	link   *link
+	dialed time.Time // when link was made, or could not be
 	used   time.Time
 	failed error // of the last dial
+}
+
+// link is two clients over one pool of connections.
+type link struct {
+	calls   *rest.RESTClient // each call within callTimeout
+	streams *rest.RESTClient // for pages and streams, which have bounds of their own
 }
 
 // Client returns a client that connects at its first use, so that one cluster
 // out of reach keeps nobody from the others.
 func (d *Dialer) Client(c Config) *Client {
-	return &Client{name: c.Name, now: d.Now, dial: func(ctx context.Context) (*rest.RESTClient, error) {
+	silence := d.Silence
+	if silence == 0 {
+		silence = silenceMax
+	}
+	return &Client{name: c.Name, now: d.Now, silence: silence, dial: func(ctx context.Context) (*link, error) {
 		cfg, err := d.restConfig(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		return newREST(cfg, d.UserAgent)
+		return newLink(cfg, d.UserAgent)
 	}}
 }
 
@@ -110,11 +122,17 @@ func (d *Dialer) restConfig(ctx context.Context, c Config) (*rest.Config, error)
 	}, nil
 }
 
-// newREST makes a REST client with a scheme of our own: the typed clients pull
-// in every API group, which doubles the size of a function.
-func newREST(cfg *rest.Config, userAgent string) (*rest.RESTClient, error) {
+// newScheme has the core group alone: the typed clients pull in every API group,
+// which doubles the size of a function.
+func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
+	return scheme, corev1.AddToScheme(scheme)
+}
+
+// newLink makes REST clients with a scheme of our own.
+func newLink(cfg *rest.Config, userAgent string) (*link, error) {
+	scheme, err := newScheme()
+	if err != nil {
 		return nil, err
 	}
 	cfg.APIPath = "/api"
@@ -126,34 +144,53 @@ func newREST(cfg *rest.Config, userAgent string) (*rest.RESTClient, error) {
 	cfg.QPS = -1 // the batch and its parallelism are the limit
 	cfg.Timeout = callTimeout
 	cfg.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
-	return rest.RESTClientFor(cfg)
+	quick, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	patient := &http.Client{Transport: quick.Transport} // http.Client.Timeout would cut a stream
+	calls, err := rest.RESTClientForConfigAndClient(cfg, quick)
+	if err != nil {
+		return nil, err
+	}
+	streams, err := rest.RESTClientForConfigAndClient(cfg, patient)
+	return &link{calls: calls, streams: streams}, err
 }
 
-// connect returns the client, connecting at first use. After a freeze it drops
-// connections that may be dead.
+// connect returns the client for calls, connecting at first use.
 func (c *Client) connect(ctx context.Context) (*rest.RESTClient, error) {
+	l, err := c.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.calls, nil
+}
+
+// connected returns the clients, connecting at first use. After a freeze it
+// drops connections that may be dead.
+func (c *Client) connected(ctx context.Context) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now().Round(0)
 	switch {
-	case c.rest != nil:
+	case c.link != nil:
 		if now.Sub(c.used) > idleMax {
-			closeIdle(c.rest)
+			closeIdle(c.link)
 		}
 	case c.failed != nil && now.Sub(c.dialed) < failedPause:
 		return nil, c.failed
 	default:
-		r, err := c.dial(ctx)
+		l, err := c.dial(ctx)
 		if err != nil {
 			if ctx.Err() == nil { // else it is the caller who had no time
 				c.failed, c.dialed = err, now
 			}
 			return nil, err
 		}
-		c.rest, c.failed, c.dialed = r, nil, now
+		c.link, c.failed, c.dialed = l, nil, now
 	}
 	c.used = now
-	return c.rest, nil
+	return c.link, nil
 }
 
 // forget drops the client after its endpoint or CA proved wrong, so that the
@@ -161,13 +198,13 @@ func (c *Client) connect(ctx context.Context) (*rest.RESTClient, error) {
 func (c *Client) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rest == nil || c.now().Round(0).Sub(c.dialed) < describePause {
+	if c.link == nil || c.now().Round(0).Sub(c.dialed) < describePause {
 		return
 	}
-	closeIdle(c.rest)
-	c.rest = nil
+	closeIdle(c.link)
+	c.link = nil
 }
 
 // closeIdle closes pooled connections. http.Client's own method doesn't see the
 // transport below client-go's wrappers.
-func closeIdle(r *rest.RESTClient) { utilnet.CloseIdleConnectionsFor(r.Client.Transport) }
+func closeIdle(l *link) { utilnet.CloseIdleConnectionsFor(l.calls.Client.Transport) }

@@ -34,7 +34,7 @@ type server struct {
 	mu     sync.Mutex
 	seen   []*http.Request
 	conns  int
-	answer func(*http.Request) any // an object, a *metav1.Status, "cut", "hang", or the status of a page of HTML
+	answer func(*http.Request) any // an object, a *metav1.Status, "cut", "hang", the status of a page of HTML, or who writes a stream
 }
 
 func newServer(t *testing.T, answer func(*http.Request) any) *server {
@@ -73,6 +73,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(v)
 		fmt.Fprint(w, "<html>no such page</html>")
+	case func(http.ResponseWriter):
+		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf+";stream=watch")
+		w.WriteHeader(http.StatusOK)
+		v(w)
 	case string:
 		if v == "hang" {
 			<-r.Context().Done()
