@@ -14,7 +14,7 @@ import (
 const module = "github.com/elbridge/elbridge/"
 
 // core is what is true without AWS and Kubernetes.
-var core = []string{"pkg/podevent", "pkg/eventpattern", "pkg/binding", "pkg/claim", "pkg/plan", "pkg/drift"}
+var core = []string{"pkg/podevent", "pkg/eventpattern", "pkg/binding", "pkg/claim", "pkg/plan", "pkg/drift", "pkg/targetevent", "pkg/preview", "pkg/eventpattern/podmatch"}
 
 // world is what the core reads nothing of: settings, files, networks, programs,
 // logs. Libraries of the standard library may use them, we may not.

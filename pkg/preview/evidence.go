@@ -1,0 +1,53 @@
+package preview
+
+import (
+	"slices"
+
+	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/plan"
+)
+
+// evidence says of a key that nobody claims what witnesses that it may go (I9),
+// as far as one reading of the pods shows it. A changed rule is no witness.
+func (w *World) evidence(k claim.Key, p *Plan, byAddress map[string][]int) plan.Evidence {
+	var living, ended []claim.Seen
+	for _, i := range byAddress[k.ID] {
+		pod := w.Pods[i]
+		switch {
+		case pod.HostNetwork && p.view.Rules[pod.UID] == "": // the host's address is everybody's there
+		case pod.Terminating || pod.Finished():
+			ended = append(ended, pod)
+		default:
+			living = append(living, pod)
+		}
+	}
+	slices.SortFunc(living, claim.ComparePods)
+	slices.SortFunc(ended, claim.ComparePods)
+	for _, pod := range living {
+		if rule := p.view.Rules[pod.UID]; rule != "" { // it is there, and does not ask for traffic
+			ev := of(pod, rule)
+			if p.view.Emptied[pod.UID] {
+				ev.Witness = plan.Emptied
+			}
+			return ev
+		}
+	}
+	if len(living) > 0 { // no rule selects it: whose the target was is not known
+		return of(living[0], "")
+	}
+	for _, pod := range ended {
+		if rule := p.view.Rules[pod.UID]; rule != "" && w.Ready != nil && w.Ready(pod.Cluster, pod.NodeName) {
+			ev := of(pod, rule)
+			ev.Witness, ev.Shown = plan.PodEnded, p.view.Within[pod.UID]
+			return ev
+		}
+	}
+	if len(ended) > 0 {
+		return of(ended[0], p.view.Rules[ended[0].UID])
+	}
+	return plan.Evidence{}
+}
+
+func of(p claim.Seen, rule string) plan.Evidence {
+	return plan.Evidence{Cluster: p.Cluster, Pod: p.Namespace + "/" + p.Name, UID: p.UID, Node: p.NodeName, Rule: rule}
+}
