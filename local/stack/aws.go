@@ -26,6 +26,7 @@ type role struct{ name, session, key, secret string }
 var (
 	admin         = role{"elbridge-admin", "operator", "AKIALOCALADMIN000000", "local-admin-secret-0000000000000000000000"}
 	registrarRole = role{"elbridge-registrar", Registrar, "AKIALOCALREGISTRAR00", "local-registrar-secret-00000000000000000"}
+	resyncRole    = role{"elbridge-resync", Resync, "AKIALOCALRESYNC00000", "local-resync-secret-00000000000000000000"}
 	webhookRole   = role{"elbridge-webhook", "webhook", "AKIALOCALWEBHOOK0000", "local-webhook-secret-0000000000000000000"}
 )
 
@@ -58,14 +59,15 @@ type AWS struct {
 	ELB      *elbv2.Client
 	QueueURL string
 	DeadURL  string
+	Resync   string // URL of the queue of requests for a round
 }
 
-// setUpAWS makes what an account has before the first rule: the bus and the
-// registrar's queue with its dead-letter queue.
+// setUpAWS makes what an account has before the first rule: the bus, and the
+// queues of registrar and resync with their dead-letter queues.
 func setUpAWS(ctx context.Context, endpoint string) (*AWS, error) {
 	sdk := admin.sdk(endpoint)
 	a := &AWS{Endpoint: endpoint, Events: eventbridge.NewFromConfig(sdk), SQS: sqs.NewFromConfig(sdk), ELB: elbv2.NewFromConfig(sdk),
-		QueueURL: queueURL(endpoint, Queue), DeadURL: queueURL(endpoint, DeadLetters)}
+		QueueURL: queueURL(endpoint, Queue), DeadURL: queueURL(endpoint, DeadLetters), Resync: queueURL(endpoint, ResyncQueue)}
 	if _, err := a.Events.CreateEventBus(ctx, &eventbridge.CreateEventBusInput{Name: new(Bus)}); err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func setUpAWS(ctx context.Context, endpoint string) (*AWS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, nil
+	return a, a.setUpResync(ctx)
 }
 
 // queuePolicy lets the rules of our bus send to a queue: one statement for all
@@ -91,13 +93,14 @@ func queuePolicy(arn string) string {
 		`"Action":"sqs:SendMessage","Resource":%q,"Condition":{"ArnLike":{"aws:SourceArn":"arn:aws:events:%s:%s:rule/%s/*"}}}]}`, arn, Region, Account, Bus)
 }
 
-// registrarEnv is the environment of the registrar's function.
-func registrarEnv(endpoint string) map[string]string {
-	env := registrarRole.env(endpoint)
+// functionEnv is the environment of registrar and resync.
+func functionEnv(r role, endpoint string) map[string]string {
+	env := r.env(endpoint)
 	maps.Copy(env, map[string]string{
 		telemetry.EnvBus: BusARN, telemetry.EnvQueueURL: queueURL(endpoint, Queue), telemetry.EnvQueueARN: QueueARN,
-		telemetry.EnvDeadLetterURL: queueURL(endpoint, DeadLetters),
-		telemetry.EnvClusters:      fmt.Sprintf(`[{"name":%q,"eks":{"name":%q}}]`, ClusterName, ClusterName),
+		telemetry.EnvDeadLetterURL:  queueURL(endpoint, DeadLetters),
+		telemetry.EnvResyncQueueURL: queueURL(endpoint, ResyncQueue),
+		telemetry.EnvClusters:       fmt.Sprintf(`[{"name":%q,"eks":{"name":%q}}]`, ClusterName, ClusterName),
 	})
 	return env
 }

@@ -27,6 +27,7 @@ const (
 	QueueARN       = "arn:aws:sqs:" + Region + ":" + Account + ":" + Queue
 	DeadLettersARN = "arn:aws:sqs:" + Region + ":" + Account + ":" + DeadLetters
 	Registrar      = "registrar" // function
+	Resync         = "resync"    // function
 	WebhookSpace   = "elbridge-system"
 	WebhookName    = "elbridge-webhook"
 )
@@ -52,6 +53,11 @@ type Config struct {
 	// Ports are those of the pods and listeners to come: a program that listens on
 	// one of them on all addresses would stand in their way.
 	Ports []int
+
+	Way            Way           // how target groups learn of pods; default WayBoth
+	ResyncInterval time.Duration // between resync's rounds; default 20 s
+	RunLength      time.Duration // of a run of resync; 0 is its default
+	RateShare      float64       // of the account's ELB rates, for resync; 0 is its default
 
 	WebhookReplicas int                              // default 2
 	Pace            time.Duration                    // the registrar's; 0 is its default

@@ -44,7 +44,11 @@ type Stack struct {
 	Pump        *functions.Pump
 	Gate        *Gate    // the functions' way to the API server
 	Held        *Targets // what the target groups hold
+	// HasResync is whether resync is there, scheduled or not.
+	HasResync bool
 
+	run           context.Context // of the parts
+	stopPump      func()
 	webhookConfig []byte // manifest
 
 	unlock func()
@@ -58,6 +62,9 @@ type Stack struct {
 // stack on this machine to end. What was started is stopped if Start fails.
 func Start(ctx context.Context, cfg Config, wait bool) (_ *Stack, err error) {
 	cfg.setDefaults()
+	if err := cfg.checkWay(); err != nil {
+		return nil, err
+	}
 	unlock, err := lock(ctx, wait, cfg.Say)
 	if err != nil {
 		return nil, err
@@ -87,7 +94,7 @@ func Start(ctx context.Context, cfg Config, wait bool) (_ *Stack, err error) {
 	}
 	// Parts outlive the time for the start, and end with Stop.
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.cancel = cancel
+	s.run, s.cancel = run, cancel
 	ctx, done := context.WithTimeout(ctx, startTimeout)
 	defer done()
 	for _, step := range []struct {
@@ -97,8 +104,14 @@ func Start(ctx context.Context, cfg Config, wait bool) (_ *Stack, err error) {
 		{"the local AWS", func() error { return s.startCloud(ctx, run, rie) }},
 		{"the control plane", func() error { return s.startCluster(ctx, run, binaries) }},
 		{"the nodes", func() error { return s.startNodes(ctx, run) }},
-		{"the registrar", func() error { s.startPump(run); return nil }},
+		{"the registrar", func() error {
+			if s.Config.Way != WayResync {
+				s.StartRegistrar()
+			}
+			return nil
+		}},
 		{"the webhook", func() error { return s.startWebhook(ctx) }},
+		{"resync", func() error { return s.startResync(ctx) }},
 	} {
 		cfg.Say("starting %s", step.what)
 		if err := step.do(); err != nil {
@@ -120,6 +133,12 @@ func (c *Config) setDefaults() {
 	}
 	if c.CheckSpeedup == 0 {
 		c.CheckSpeedup = 5
+	}
+	if c.Way == "" {
+		c.Way = WayBoth
+	}
+	if c.ResyncInterval == 0 {
+		c.ResyncInterval = defaultInterval
 	}
 	if c.Bootstrap == "" {
 		c.Bootstrap = filepath.Join(c.Binaries, Registrar, "bootstrap")
@@ -155,7 +174,7 @@ func (s *Stack) startCloud(ctx, run context.Context, rie string) error {
 	}
 	endpoint := "http://" + l.Addr().String()
 	c, err := cloud.New(cloud.Config{
-		Principals: []core.Principal{admin.principal(), registrarRole.principal(), webhookRole.principal()},
+		Principals: []core.Principal{admin.principal(), registrarRole.principal(), resyncRole.principal(), webhookRole.principal()},
 		BusDelay:   s.Config.BusDelay, Log: s.Config.Log,
 	})
 	if err != nil {
@@ -182,15 +201,19 @@ func (s *Stack) startCloud(ctx, run context.Context, rie string) error {
 	return err
 }
 
-// functions makes the registrar known; no instance starts before it is needed.
+// functions makes registrar and resync known; no instance starts before it is
+// needed.
 func (s *Stack) functions(endpoint, rie string) (*functions.Runner, error) {
-	env := registrarEnv(endpoint)
+	env := functionEnv(registrarRole, endpoint)
 	env[telemetry.EnvLogLevel] = s.Config.LogLevel.String()
 	if s.Config.Pace > 0 {
 		env[telemetry.EnvRegisterPace] = s.Config.Pace.String()
 	}
-	return functions.New(functions.Config{RIE: rie, Dir: filepath.Join(s.Config.Dir, "functions"), Region: Region, OnLine: s.Config.OnLine, Log: s.Config.Log},
-		functions.Function{Name: Registrar, Bootstrap: s.Config.Bootstrap, Env: env, Timeout: registrarTimeout, MemoryMB: 256, MaxConcurrency: registrarInstances})
+	all := []functions.Function{{Name: Registrar, Bootstrap: s.Config.Bootstrap, Env: env, Timeout: registrarTimeout, MemoryMB: 256, MaxConcurrency: registrarInstances}}
+	if s.HasResync = s.Config.hasResync(); s.HasResync {
+		all = append(all, s.resync(endpoint))
+	}
+	return functions.New(functions.Config{RIE: rie, Dir: filepath.Join(s.Config.Dir, "functions"), Region: Region, OnLine: s.Config.OnLine, Log: s.Config.Log}, all...)
 }
 
 func (s *Stack) startCluster(ctx, run context.Context, binaries cluster.Binaries) error {
@@ -218,6 +241,7 @@ func (s *Stack) startCluster(ctx, run context.Context, binaries cluster.Binaries
 		Name: ClusterName, Account: Account, Region: Region, Endpoint: "https://" + s.Gate.Addr(), CA: k.CA, Version: "1.37", PublicAccess: true,
 		Access: map[string]eks.AccessEntry{
 			registrarRole.arn(): {Username: "elbridge:registrar:{{SessionName}}", Groups: []string{"elbridge:registrar"}},
+			resyncRole.arn():    {Username: "elbridge:resync:{{SessionName}}", Groups: []string{"elbridge:resync"}},
 		},
 	})
 }
@@ -256,13 +280,6 @@ func (s *Stack) startNodes(ctx, run context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// startPump feeds the registrar from its queue, as an event source mapping does.
-func (s *Stack) startPump(run context.Context) {
-	s.Pump = &functions.Pump{SQS: s.AWS.SQS, Invoker: s.Runner, QueueURL: s.AWS.QueueURL, Function: Registrar, Timeout: registrarTimeout,
-		MaxConcurrency: registrarInstances, Log: s.Config.Log}
-	s.goPart("the queue pump", func() error { return s.Pump.Run(run) })
 }
 
 // Stop ends everything; no process is left when it returns.
