@@ -68,18 +68,21 @@ func wire(ctx context.Context) (*registrar.Registrar, error) {
 	if err != nil {
 		return nil, err
 	}
-	bridge := eventbridge.NewFromConfig(sdk)
+	bridge, sqsClient := eventbridge.NewFromConfig(sdk), sqs.NewFromConfig(sdk)
 	accounts := &targetgroup.Accounts{AWS: sdk}
 	r := &registrar.Registrar{
 		Config: cfg, Clusters: map[string]reconcile.Cluster{}, Observed: map[string]bool{},
 		Groups: func(b *binding.Binding) reconcile.Groups { return accounts.For(b) },
 		Rules:  bus.NewRules(bridge, cfg.BusARN),
-		Queue:  queue.New(sqs.NewFromConfig(sdk), cfg.QueueURL, cfg.DeadLetterURL),
+		Queue:  queue.New(sqsClient, cfg.QueueURL, cfg.DeadLetterURL),
 		Events: bus.NewPublisher(bridge, cfg.BusARN, bus.Retry{}),
 		Meter:  telemetry.NewMeter(os.Stdout, time.Now, map[string]string{"bus": cfg.BusARN}),
 		Log:    telemetry.NewLogger(os.Stdout, cfg.LogLevel),
 		Now:    time.Now,
 		Sleep:  registrar.Sleep,
+	}
+	if cfg.ResyncURL != "" {
+		r.Handover = queue.NewRequests(sqsClient, cfg.ResyncURL)
 	}
 	dialer := &cluster.Dialer{AWS: sdk, EKS: eks.NewFromConfig(sdk), UserAgent: "elbridge-registrar/" + version, Now: time.Now}
 	for _, c := range cfg.Clusters {

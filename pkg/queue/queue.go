@@ -1,6 +1,6 @@
 // Package queue is the edge to SQS as a function sees it: a received message
-// with its age and receipt, a shorter wait for one that has to come again, and
-// the dead-letter queue for one that never can succeed.
+// with its age and receipt, a shorter wait for one that has to come again, the
+// dead-letter queue for one that never can succeed, and requests to resync.
 package queue
 
 import (
@@ -23,19 +23,26 @@ type Message struct {
 	Receipt  string
 	Sent     time.Time // by the queue's clock; zero where it is not known
 	Receives int       // how often it was received, this time included
+	Sender   string    // principal id of whoever sent it, as SQS saw it; "" where it is not known
 }
 
 // Batch reads the records of an event source mapping's invocation.
 func Batch(in events.SQSEvent) []Message {
 	out := make([]Message, len(in.Records))
 	for i, r := range in.Records {
-		out[i] = Message{ID: r.MessageId, Body: r.Body, Receipt: r.ReceiptHandle}
-		if ms, err := strconv.ParseInt(r.Attributes["SentTimestamp"], 10, 64); err == nil {
-			out[i].Sent = time.UnixMilli(ms)
-		}
-		out[i].Receives, _ = strconv.Atoi(r.Attributes["ApproximateReceiveCount"]) // 0 where it is not given
+		out[i] = message(r.MessageId, r.Body, r.ReceiptHandle, r.Attributes)
 	}
 	return out
+}
+
+// message is a message as it was received, with what its attributes tell.
+func message(id, body, receipt string, attributes map[string]string) Message {
+	m := Message{ID: id, Body: body, Receipt: receipt, Sender: attributes["SenderId"]}
+	if ms, err := strconv.ParseInt(attributes["SentTimestamp"], 10, 64); err == nil {
+		m.Sent = time.UnixMilli(ms)
+	}
+	m.Receives, _ = strconv.Atoi(attributes["ApproximateReceiveCount"]) // 0 where it is not given
+	return m
 }
 
 // Response names the messages to be delivered again. The list is never nil: an

@@ -35,7 +35,7 @@ func TestBatch(t *testing.T) {
 	}
 	got := queue.Batch(in)
 	want := []queue.Message{
-		{ID: "m-1", Body: `{"binding":{}}`, Receipt: "receipt-1", Sent: time.UnixMilli(1796040000123), Receives: 3},
+		{ID: "m-1", Body: `{"binding":{}}`, Receipt: "receipt-1", Sent: time.UnixMilli(1796040000123), Receives: 3, Sender: "AIDAEXAMPLE"},
 		{ID: "m-2", Body: "", Receipt: "receipt-2"},  // without attributes
 		{ID: "m-3", Body: "x", Receipt: "receipt-3"}, // with ones that are no numbers
 	}
@@ -79,10 +79,21 @@ type call struct {
 		VisibilityTimeout *int
 		MessageBody       string
 		MessageAttributes map[string]struct{ DataType, StringValue string }
+
+		MaxNumberOfMessages         int
+		WaitTimeSeconds             *int
+		MessageSystemAttributeNames []string
 	}
 }
 
 func serve(t *testing.T, refuse string) (*queue.Client, *[]call) {
+	t.Helper()
+	api, calls := sdk(t, refuse, `{"MessageId":"dead-1"}`)
+	return queue.New(api, queueURL, deadURL), calls
+}
+
+// sdk is the SDK's client with a service that gives one answer, or refuses.
+func sdk(t *testing.T, refuse, answer string) (*sqs.Client, *[]call) {
 	t.Helper()
 	var calls []call
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,13 +108,12 @@ func serve(t *testing.T, refuse string) (*queue.Client, *[]call) {
 			_, _ = w.Write([]byte(`{"__type":"` + refuse + `","message":"as told"}`))
 			return
 		}
-		_, _ = w.Write([]byte(`{"MessageId":"dead-1"}`))
+		_, _ = w.Write([]byte(answer))
 	}))
 	t.Cleanup(srv.Close)
 	cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: &srv.URL, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", "")}
-	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.DisableMessageChecksumValidation = true })
-	return queue.New(api, queueURL, deadURL), &calls
+	return sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.DisableMessageChecksumValidation = true }), &calls
 }
 
 func TestAgain(t *testing.T) {

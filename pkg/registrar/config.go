@@ -47,6 +47,7 @@ type Config struct {
 	QueueURL      string
 	QueueARN      string
 	DeadLetterURL string
+	ResyncURL     string // of the queue of resync's requests; "": expired hints are handed to nobody
 	Clusters      []cluster.Config
 	Annotations   podevent.AllowList // the webhook's, so that live pods and events look alike to a pattern
 	Observe       bool               // I19, for everything
@@ -70,6 +71,7 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, error) {
 		QueueURL:      e.url(telemetry.EnvQueueURL),
 		QueueARN:      e.matching(telemetry.EnvQueueARN, queueARN, "a standard queue's ARN, arn:aws:sqs:REGION:ACCOUNT:NAME"),
 		DeadLetterURL: e.url(telemetry.EnvDeadLetterURL),
+		ResyncURL:     e.optionalURL(telemetry.EnvResyncQueueURL),
 		Verify:        Verify(e.oneOf(telemetry.EnvVerify, string(VerifyAlways), string(VerifyPrefer))),
 		Observe:       e.oneOf(telemetry.EnvMode, "manage", "observe") == "observe",
 		HintMaxAge:    e.duration(telemetry.EnvHintMaxAge, DefaultHintMaxAge),
@@ -127,7 +129,12 @@ func (e *env) matching(name string, re *regexp.Regexp, want string) string {
 }
 
 func (e *env) url(name string) string {
-	v := e.required(name)
+	e.required(name)
+	return e.optionalURL(name)
+}
+
+func (e *env) optionalURL(name string) string {
+	v := e.optional(name, "")
 	if u, err := url.Parse(v); v != "" && (err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http")) {
 		e.fault(name, fmt.Sprintf("%q: want the queue's URL", v))
 	}

@@ -44,6 +44,8 @@ type outcome struct {
 	bury   string
 	again  time.Duration
 	err    error // for the log
+	// expired is the ARN of the group of a hint that came too late, where known.
+	expired string
 }
 
 func done(r Result) outcome { return outcome{result: r} }
@@ -163,7 +165,7 @@ func (r *Registrar) read(ctx context.Context, index int, m queue.Message) (*hint
 		h.since = m.Sent
 	}
 	if age := h.age(r.Now()); age > r.Config.HintMaxAge {
-		return nil, outcome{result: Expired, err: fmt.Errorf("hint is %s old", age.Round(time.Second))}
+		return nil, outcome{result: Expired, expired: msg.Binding.Group.ARN, err: fmt.Errorf("hint is %s old", age.Round(time.Second))}
 	}
 	return h, outcome{}
 }

@@ -36,7 +36,7 @@ const (
 	// messages under way at once: a batch has ten messages.
 	parallel = 10
 	// tellTimeout bounds the calls that end a message, should the invocation's
-	// own deadline have been used up by the work.
+	// own deadline have been used up by the work, and the one that hands groups over.
 	tellTimeout = time.Second
 )
 
@@ -85,9 +85,12 @@ func (r *Registrar) Process(ctx context.Context, batch []queue.Message) (failed 
 		work, cancel = context.WithDeadline(ctx, deadline.Add(-reserve))
 	}
 	outcomes := make([]outcome, len(batch))
-	groups := r.sort(work, batch, outcomes)
+	groups, expired := r.sort(work, batch, outcomes)
 	var g errgroup.Group
 	g.SetLimit(parallel)
+	if len(expired) > 0 && r.Handover != nil {
+		g.Go(func() error { r.handOver(work, expired); return nil })
+	}
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
 		w := groups[id]
 		g.Go(func() error {
@@ -104,8 +107,9 @@ func (r *Registrar) Process(ctx context.Context, batch []queue.Message) (failed 
 }
 
 // sort reads the batch and gathers its hints by target group. What is no hint,
-// or has no binding that can be followed, gets its outcome here.
-func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []outcome) map[string]*groupWork {
+// or has no binding that can be followed, gets its outcome here. expired are the
+// groups, as far as messages give an ARN, whose hints are too old.
+func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []outcome) (work map[string]*groupWork, expired []string) {
 	since := r.Now()
 	hints := make([]*hint, len(batch))
 	var g errgroup.Group
@@ -113,6 +117,9 @@ func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []
 	for i, m := range batch {
 		h, o := r.read(ctx, i, m)
 		outcomes[i] = o
+		if o.expired != "" {
+			expired = append(expired, o.expired)
+		}
 		if h == nil {
 			continue
 		}
@@ -139,19 +146,31 @@ func (r *Registrar) sort(ctx context.Context, batch []queue.Message, outcomes []
 		})
 	}
 	_ = g.Wait() // as above
-	out := map[string]*groupWork{}
+	work = map[string]*groupWork{}
 	for i, h := range hints {
 		if h == nil {
 			continue
 		}
-		w := out[groups[i].ARN]
+		w := work[groups[i].ARN]
 		if w == nil {
 			w = &groupWork{Work: reconcile.Work{Group: groups[i], API: r.Groups(h.bind)}}
-			out[w.Group.ARN] = w
+			work[w.Group.ARN] = w
 		}
 		w.hints = append(w.hints, h)
 	}
-	return out
+	return work, expired
+}
+
+// handOver asks resync for the groups of expired hints. Where that fails resync
+// has them no later than its next round.
+func (r *Registrar) handOver(ctx context.Context, groups []string) {
+	slices.Sort(groups)
+	groups = slices.Compact(groups)
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	if err := r.Handover.Ask(ctx, groups); err != nil {
+		r.Log.WarnContext(ctx, "resync was not asked for the groups of expired hints", "target_groups", groups, "err", err)
+	}
 }
 
 // disputedRules returns the rules of which the batch carries different constants:

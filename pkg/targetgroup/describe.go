@@ -194,7 +194,10 @@ func (c *Client) Health(ctx context.Context, g claim.Group) (map[claim.Key]plan.
 		}
 		var t plan.Target
 		if d.TargetHealth != nil {
-			t = plan.Target{Health: plan.Health(d.TargetHealth.State), Reason: string(d.TargetHealth.Reason)}
+			t.Health, t.Reason = plan.Health(d.TargetHealth.State), string(d.TargetHealth.Reason)
+		}
+		if d.Target.AvailabilityZone != nil {
+			t.Zone = *d.Target.AvailabilityZone
 		}
 		current[k] = t
 	}

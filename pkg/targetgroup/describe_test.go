@@ -194,10 +194,10 @@ func TestTags(t *testing.T) {
 func TestHealth(t *testing.T) {
 	target := func(id, port, state, reason string) string {
 		p := ""
-		if port != "" {
-			p = "<Port>" + port + "</Port>"
+		if port != "" { // of the others ELB has a zone as well
+			p = "<Port>" + port + "</Port><AvailabilityZone>eu-west-1a</AvailabilityZone>"
 		}
-		return "<member><Target><Id>" + id + "</Id>" + p + "<AvailabilityZone>eu-west-1a</AvailabilityZone></Target><TargetHealth><State>" + state +
+		return "<member><Target><Id>" + id + "</Id>" + p + "</Target><TargetHealth><State>" + state +
 			"</State><Reason>" + reason + "</Reason></TargetHealth></member>"
 	}
 	all := "<TargetHealthDescriptions>" + target("10.64.1.7", "9000", "healthy", "") + target("10.64.1.7", "", "initial", "Elb.RegistrationInProgress") +
@@ -208,10 +208,10 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[claim.Key]plan.Target{
-		{ID: "10.64.1.7", Port: 9000}: {Health: plan.Healthy},
+		{ID: "10.64.1.7", Port: 9000}: {Health: plan.Healthy, Zone: "eu-west-1a"},
 		{ID: "10.64.1.7", Port: 8080}: {Health: plan.Initial, Reason: "Elb.RegistrationInProgress"}, // the group's own port
-		{ID: "10.64.1.8", Port: 8080}: {Health: plan.Draining, Reason: "Target.DeregistrationInProgress"},
-		{ID: "10.64.1.9", Port: 8080}: {Health: plan.UnhealthyDraining},
+		{ID: "10.64.1.8", Port: 8080}: {Health: plan.Draining, Reason: "Target.DeregistrationInProgress", Zone: "eu-west-1a"},
+		{ID: "10.64.1.9", Port: 8080}: {Health: plan.UnhealthyDraining, Zone: "eu-west-1a"},
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
