@@ -15,6 +15,7 @@ import (
 	"github.com/elbridge/elbridge/local/cloud/core"
 	"github.com/elbridge/elbridge/local/cloud/eks"
 	"github.com/elbridge/elbridge/local/cloud/events"
+	"github.com/elbridge/elbridge/local/cloud/logs"
 	"github.com/elbridge/elbridge/local/cloud/sqs"
 	"github.com/elbridge/elbridge/local/cloud/sts"
 	"github.com/elbridge/elbridge/local/cloud/token"
@@ -39,6 +40,7 @@ type Cloud struct {
 	Server   *core.Server // principals, faults, records
 	Events   *events.Service
 	Queues   *sqs.Service
+	Logs     *logs.Service
 	Clusters *eks.Service
 	STS      *sts.Service
 
@@ -60,8 +62,9 @@ func New(cfg Config) (*Cloud, error) {
 	if cfg.SignatureClock == nil {
 		cfg.SignatureClock = core.RealClock{}
 	}
-	c := &Cloud{Server: server, Queues: sqs.New(server.Clock), Clusters: eks.New(server.Clock), STS: sts.New(cfg.SignatureClock, server.Principals)}
-	c.Events = events.New(events.Options{Server: server, Queues: c.Queues, Seed: cfg.Seed})
+	c := &Cloud{Server: server, Queues: sqs.New(server.Clock), Logs: logs.New(server.Clock),
+		Clusters: eks.New(server.Clock), STS: sts.New(cfg.SignatureClock, server.Principals)}
+	c.Events = events.New(events.Options{Server: server, Queues: c.Queues, Logs: c.Logs, Seed: cfg.Seed})
 	c.Events.SetDelay(cfg.BusDelay)
 	for _, r := range cfg.Roles {
 		c.STS.AddRole(r)
@@ -71,7 +74,7 @@ func New(cfg Config) (*Cloud, error) {
 			return nil, err
 		}
 	}
-	for name, service := range map[string]core.Service{"events": c.Events, "sqs": c.Queues, "eks": c.Clusters, "sts": c.STS} {
+	for name, service := range map[string]core.Service{"events": c.Events, "sqs": c.Queues, "logs": c.Logs, "eks": c.Clusters, "sts": c.STS} {
 		if err := c.Register(name, service); err != nil {
 			return nil, err
 		}

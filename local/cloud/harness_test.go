@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -87,8 +88,11 @@ func (w *world) config() aws.Config {
 
 func (w *world) sqs() *sqs.Client            { return sqs.NewFromConfig(w.config()) }
 func (w *world) events() *eventbridge.Client { return eventbridge.NewFromConfig(w.config()) }
-func (w *world) eks() *eks.Client            { return eks.NewFromConfig(w.config()) }
-func (w *world) sts() *sts.Client            { return sts.NewFromConfig(w.config()) }
+func (w *world) logs() *cloudwatchlogs.Client {
+	return cloudwatchlogs.NewFromConfig(w.config())
+}
+func (w *world) eks() *eks.Client { return eks.NewFromConfig(w.config()) }
+func (w *world) sts() *sts.Client { return sts.NewFromConfig(w.config()) }
 
 // code is the error code that the SDK sees, empty without an error.
 func code(err error) string {

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"strings"
 	"sync"
@@ -71,8 +73,18 @@ func (p *Principals) Find(accessKeyID string) (Principal, bool) {
 // userID makes up a unique id of the form that the kind of principal has.
 func userID(p Principal) string {
 	if _, role, ok := strings.Cut(p.ARN, ":assumed-role/"); ok {
-		_, session, _ := strings.Cut(role, "/")
-		return "AROA" + p.AccessKeyID + ":" + session
+		name, session, _ := strings.Cut(role, "/")
+		return RoleID(p.Account, name) + ":" + session
 	}
-	return "AIDA" + p.AccessKeyID
+	return uniqueID("AIDA", p.ARN)
+}
+
+// RoleID is the unique id of a role: the same for all its sessions, which have
+// ":session" after it. SQS gives that as SenderId.
+func RoleID(account, name string) string { return uniqueID("AROA", account+"/"+name) }
+
+// uniqueID is a kind of id and 17 capital letters and digits.
+func uniqueID(kind, of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return kind + base32.StdEncoding.EncodeToString(sum[:])[:17]
 }

@@ -30,6 +30,7 @@ type wire struct {
 var wires = map[string]wire{
 	"events":               {protocol: JSON11, target: "AWSEvents"},
 	"sqs":                  {protocol: JSON10, target: "AmazonSQS", namespace: "com.amazonaws.sqs#"},
+	"logs":                 {protocol: JSON11, target: "Logs_20140328"},
 	"elasticloadbalancing": {protocol: Query, namespace: "http://elasticloadbalancing.amazonaws.com/doc/2015-12-01/"},
 	"sts":                  {protocol: Query, namespace: "https://sts.amazonaws.com/doc/2011-06-15/"},
 	"eks":                  {protocol: REST},

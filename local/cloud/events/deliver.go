@@ -137,8 +137,10 @@ func (s *Service) hand(ctx context.Context, d *delivery) (code string, err error
 		return s.handToQueue(d, d.target.Arn, string(input), nil)
 	case "lambda":
 		return s.handToFunction(ctx, d, input)
+	case "logs":
+		return s.handToLogGroup(d, input)
 	}
-	return "NO_RESOURCE", fmt.Errorf("target %s of rule %s: the local cloud delivers to queues, functions and buses only", d.target.Arn, d.rule.ARN)
+	return "NO_RESOURCE", fmt.Errorf("target %s of rule %s: the local cloud delivers to queues, functions, log groups and buses only", d.target.Arn, d.rule.ARN)
 }
 
 func (s *Service) handToQueue(d *delivery, arn, body string, attributes map[string]string) (string, error) {

@@ -1,6 +1,6 @@
 // Package events is the local cloud's EventBridge: buses, rules, targets and
-// the delivery of events to queues, functions and other buses, with input
-// transformers, retries and dead-letter queues. Patterns are matched by
+// the delivery of events to queues, functions, log groups and other buses, with
+// input transformers, retries and dead-letter queues. Patterns are matched by
 // pkg/eventpattern and inputs rendered by pkg/binding, as everywhere else.
 //
 // Delivery is asynchronous and at least once, by a bounded number of workers;
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/elbridge/elbridge/local/cloud/core"
+	"github.com/elbridge/elbridge/local/cloud/logs"
 	"github.com/elbridge/elbridge/local/cloud/sqs"
 )
 
@@ -41,15 +42,17 @@ type Invoker interface {
 type Options struct {
 	Server  *core.Server // clock, faults, records, log
 	Queues  *sqs.Service
-	Workers int    // deliveries at once; default 16
-	Limits  Limits // default DefaultLimits
-	Seed    uint64 // of the jitter of retries
+	Logs    *logs.Service // nil: there are no log groups
+	Workers int           // deliveries at once; default 16
+	Limits  Limits        // default DefaultLimits
+	Seed    uint64        // of the jitter of retries
 }
 
 // Service is EventBridge for all accounts and regions.
 type Service struct {
 	server *core.Server
 	queues *sqs.Service
+	logs   *logs.Service
 	limits Limits
 	delay  atomic.Int64 // time.Duration between acceptance and delivery
 	work   *agenda
@@ -70,7 +73,7 @@ func New(o Options) *Service {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
-	return &Service{server: o.Server, queues: o.Queues, limits: o.Limits, count: o.Workers,
+	return &Service{server: o.Server, queues: o.Queues, logs: o.Logs, limits: o.Limits, count: o.Workers,
 		work: newAgenda(o.Server.Clock, o.Seed), buses: map[busID]*bus{}}
 }
 

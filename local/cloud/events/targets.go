@@ -71,6 +71,9 @@ func (t target) check() error {
 	if err := t.InputTransformer.check(t.Id); err != nil {
 		return err
 	}
+	if err := t.checkLogInput(); err != nil {
+		return err
+	}
 	return t.RetryPolicy.check()
 }
 

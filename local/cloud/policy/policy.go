@@ -1,4 +1,4 @@
-// Package policy decides what a resource policy (of a queue or a bus) allows.
+// Package policy decides what a resource policy (of a queue, a bus or log groups) allows.
 // It knows the parts of the policy language that such policies are written
 // with: Effect, Principal, Action, Resource and the common conditions. A
 // condition it does not know holds never, as nothing is allowed on doubt.

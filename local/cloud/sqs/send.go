@@ -164,6 +164,10 @@ type Delivery struct {
 	Text      map[string]string // message attributes of type String
 }
 
+// serviceSender is the SenderId of what EventBridge sends: a principal of AWS
+// itself.
+const serviceSender = "AIDAJXNJGGKNS7OSV23OI"
+
 // Deliver puts a message into a queue as an AWS service does: the queue's
 // policy decides.
 func (s *Service) Deliver(d Delivery) (messageID string, err error) {
@@ -182,7 +186,7 @@ func (s *Service) Deliver(d Delivery) (messageID string, err error) {
 	for name, value := range d.Text {
 		in.MessageAttributes[name] = attributeValue{DataType: "String", StringValue: &value}
 	}
-	out, err := q.send(in, "AIDAIT2UOQQY3AUEKVGXU", s.clock.Now())
+	out, err := q.send(in, serviceSender, s.clock.Now())
 	if err != nil {
 		return "", fmt.Errorf("queue %s: %w: %w", d.QueueARN, ErrNotAcceptable, err)
 	}

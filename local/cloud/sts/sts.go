@@ -125,7 +125,7 @@ func (s *Service) issue(role Role, session string, lifetime time.Duration) (any,
 	p := core.Principal{AccessKeyID: "ASIA" + text(10), SecretAccessKey: text(25), SessionToken: text(100), Account: account(role.ARN),
 		Expires: s.clock.Now().Add(lifetime).Truncate(time.Second)}
 	p.ARN = "arn:aws:sts::" + p.Account + ":assumed-role/" + name + "/" + session
-	p.UserID = "AROA" + strings.ToUpper(name) + ":" + session
+	p.UserID = core.RoleID(p.Account, name) + ":" + session
 	if err := s.principals.Add(p); err != nil {
 		return nil, err
 	}
