@@ -1,8 +1,10 @@
 package registrar_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +237,28 @@ func TestHints(t *testing.T) {
 				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"empty":true}`)
 				return one(w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"))
 			}},
+		"I9 an emptied binding lets its pods go, one after the other": {targets: "10.0.0.1=healthy 10.0.0.2=healthy 10.0.0.3=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"empty":true}`)
+				return []queue.Message{w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"), w.hint(*w.set("b ip=10.0.0.2"), podevent.IPAssigned, "web")}
+			}, want: "10.0.0.2 10.0.0.3"},
+		"I9 emptied to the last one": {targets: "10.0.0.1=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"empty":true}`)
+				return one(w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"))
+			}},
+		"I9 a pod that only waits under another binding is not emptied": {targets: "10.0.0.1=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.bind("ready", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"registerWhen":"Ready"}`)
+				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"empty":true}`)
+				return one(w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"))
+			}, want: "10.0.0.1", again: true},
+		"I18 emptied, no owner tag: only what podCIDRs show goes": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
+			arrange: func(w *world) []queue.Message {
+				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"empty":true,"podCIDRs":["10.0.0.1/32"]}`)
+				w.groups[webARN].tags = nil
+				return []queue.Message{w.hint(*w.set("a ip=10.0.0.1"), podevent.IPAssigned, "web"), w.hint(*w.set("b ip=10.0.0.2"), podevent.IPAssigned, "web")}
+			}, want: "10.0.0.2"},
 		"I19 what only an observed rule knows of stays": {targets: "10.0.0.1=healthy 10.0.0.2=healthy",
 			arrange: func(w *world) []queue.Message {
 				w.bind("web", `{"app":["web"]}`, `{"targetGroup":"`+webARN+`","port":8080,"mode":"observe"}`)
@@ -647,6 +671,31 @@ func TestHeld_I9(t *testing.T) {
 	}
 }
 
+// TestHeldOverdue_I9: a plan that outlasts the witness window is told of once
+// more, and one that was away for that long is new.
+func TestHeldOverdue_I9(t *testing.T) {
+	w := newWorld(t)
+	w.nodes["node-a"] = false
+	w.targets("10.0.0.1=healthy 10.0.0.2=healthy 10.0.0.3=draining")
+	m := w.hint(*w.set("a ip=10.0.0.1 terminating"), podevent.Terminating, "web")
+	for range 5 { // 0, 1, 2, 3 and 4 minutes
+		w.process(m)
+		w.pass(time.Minute)
+	}
+	held := w.eventsOf("Removal Held")
+	if len(held) != 2 || held[0]["overdue"] != nil || held[1]["overdue"] != true || held[0]["since"] != held[1]["since"] || held[0]["hash"] != held[1]["hash"] {
+		t.Fatalf("Removal Held events: %v, want one at first and one that is overdue", held)
+	}
+	if !strings.Contains(w.log.String(), `"targets_held_overdue":1`) {
+		t.Errorf("no metric says that it is overdue:\n%s", w.log.String())
+	}
+	w.pass(3 * time.Minute)
+	w.process(m)
+	if held = w.eventsOf("Removal Held"); len(held) != 3 || held[2]["overdue"] != nil || held[2]["since"] == held[1]["since"] {
+		t.Errorf("after a while without it: %v, want a new one", held)
+	}
+}
+
 // TestBindingInvalid tells of what makes a binding cover nothing, once for each
 // rule and problem, whatever number of pods meet it.
 func TestBindingInvalid_I6(t *testing.T) {
@@ -701,6 +750,45 @@ func TestExpired_P091(t *testing.T) {
 	w.pass(registrar.DefaultHintMaxAge + time.Second)
 	if failed := w.process(m); len(failed) != 0 || w.holds(webARN) != "" {
 		t.Errorf("failed %v, group holds %q, want the hint acknowledged and nothing done", failed, w.holds(webARN))
+	}
+}
+
+// asked is a resync that is asked for groups.
+type asked struct {
+	batches [][]string
+	err     error
+}
+
+func (a *asked) Ask(_ context.Context, groups []string) error {
+	a.batches = append(a.batches, groups)
+	return a.err
+}
+
+// TestHandover_I12: one batch, one request, for the groups of its expired hints
+// alone. A request that fails brings no message back.
+func TestHandover_I12_P091(t *testing.T) {
+	for name, err := range map[string]error{"": nil, "resync can't be asked": errors.New("queue gone")} {
+		t.Run(name, func(t *testing.T) {
+			w, resync := newWorld(t), &asked{err: err}
+			w.r.Handover = resync
+			w.bind("api", `{"app":["web"]}`, `{"targetGroup":"`+apiARN+`","port":8080}`)
+			w.bind("named", `{"app":["web"]}`, `{"targetGroup":{"name":"web"},"port":8080}`)
+			p := *w.set("a ip=10.0.0.1")
+			old := []queue.Message{w.hint(p, podevent.IPAssigned, "web"), w.hint(p, podevent.IPAssigned, "api"), w.hint(p, podevent.Ready, "web"), w.hint(p, podevent.Ready, "named")}
+			w.pass(registrar.DefaultHintMaxAge + time.Second)
+			if failed := w.process(append(old, w.hint(p, podevent.IPAssigned, "web"))...); len(failed) != 0 || w.holds(webARN) != "10.0.0.1" {
+				t.Errorf("failed %v, group holds %q, want the young hint done and the others acknowledged", failed, w.holds(webARN))
+			}
+			if len(resync.batches) != 1 || !slices.Equal(resync.batches[0], []string{apiARN, webARN}) {
+				t.Errorf("asked for %q, want both groups once", resync.batches)
+			}
+			if w.process(w.hint(p, podevent.Ready, "web")); len(resync.batches) != 1 {
+				t.Errorf("asked for %q without an expired hint", resync.batches[1:])
+			}
+			if told := strings.Contains(w.log.String(), "resync was not asked"); told != (err != nil) {
+				t.Errorf("told of a failure: %t\n%s", told, w.log.String())
+			}
+		})
 	}
 }
 
