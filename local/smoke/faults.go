@@ -148,7 +148,7 @@ func deleteRefused(ctx context.Context, r *Runner) (string, error) {
 			return errors.New("the delete was not refused")
 		}
 		key := p.Status.PodIP + ":8080"
-		return r.stays(ctx, quietFor, r.web, "a delete that was refused changes nothing", func(t map[string]string) bool {
+		return r.stays(ctx, r.quiet(), r.web, "a delete that was refused changes nothing", func(t map[string]string) bool {
 			return t[key] != "" && t[key] != "draining"
 		})
 	})
@@ -234,12 +234,21 @@ func apiServerUnreachable(ctx context.Context, r *Runner) (string, error) {
 
 func throttled(ctx context.Context, r *Runner) (string, error) {
 	faults := r.S.Cloud.Server.Faults
-	id, err := faults.Add(core.Fault{Service: "elasticloadbalancing", Principal: "elbridge-registrar", Kind: core.FaultThrottle})
-	if err != nil {
-		return "", err
+	var ids []string
+	mend := func() {
+		for _, id := range ids {
+			faults.Remove(id)
+		}
 	}
-	defer faults.Remove(id)
-	return r.during(ctx, func() { faults.Remove(id) })
+	defer mend()
+	for _, role := range []string{stack.RegistrarRole, stack.ResyncRole} {
+		id, err := faults.Add(core.Fault{Service: "elasticloadbalancing", Principal: role, Kind: core.FaultThrottle})
+		if err != nil {
+			return "", err
+		}
+		ids = append(ids, id)
+	}
+	return r.during(ctx, mend)
 }
 
 // forged puts events that no webhook sent: of a pod that does not exist, and of
@@ -264,7 +273,7 @@ func forged(ctx context.Context, r *Runner) (string, error) {
 		return "", fmt.Errorf("the bus took not all events: %v", out.Entries)
 	}
 	before := strings.Join(r.S.Held.Serving(r.web), " ")
-	err = r.stays(ctx, quietFor, r.web, "forged events change nothing", func(map[string]string) bool {
+	err = r.stays(ctx, r.quiet(), r.web, "forged events change nothing", func(map[string]string) bool {
 		return strings.Join(r.S.Held.Serving(r.web), " ") == before
 	})
 	if err != nil {
@@ -345,7 +354,7 @@ func partitioned(ctx context.Context, r *Runner) (string, error) {
 		return "", err
 	}
 	// One removal without a witness is within the limit; all that follow are held.
-	err = r.stays(ctx, quietFor, group, "without a witness at most one of four targets goes", func(map[string]string) bool {
+	err = r.stays(ctx, r.quiet(), group, "without a witness at most one of four targets goes", func(map[string]string) bool {
 		return len(r.S.Held.Serving(group)) >= 3
 	})
 	if err != nil {

@@ -25,8 +25,8 @@ type role struct{ name, session, key, secret string }
 
 var (
 	admin         = role{"elbridge-admin", "operator", "AKIALOCALADMIN000000", "local-admin-secret-0000000000000000000000"}
-	registrarRole = role{"elbridge-registrar", Registrar, "AKIALOCALREGISTRAR00", "local-registrar-secret-00000000000000000"}
-	resyncRole    = role{"elbridge-resync", Resync, "AKIALOCALRESYNC00000", "local-resync-secret-00000000000000000000"}
+	registrarRole = role{RegistrarRole, Registrar, "AKIALOCALREGISTRAR00", "local-registrar-secret-00000000000000000"}
+	resyncRole    = role{ResyncRole, Resync, "AKIALOCALRESYNC00000", "local-resync-secret-00000000000000000000"}
 	webhookRole   = role{"elbridge-webhook", "webhook", "AKIALOCALWEBHOOK0000", "local-webhook-secret-0000000000000000000"}
 )
 

@@ -28,6 +28,8 @@ const (
 	DeadLettersARN = "arn:aws:sqs:" + Region + ":" + Account + ":" + DeadLetters
 	Registrar      = "registrar" // function
 	Resync         = "resync"    // function
+	RegistrarRole  = "elbridge-registrar"
+	ResyncRole     = "elbridge-resync"
 	WebhookSpace   = "elbridge-system"
 	WebhookName    = "elbridge-webhook"
 )

@@ -29,8 +29,11 @@ var ErrNoResync = errors.New("resync is not built")
 
 func (c *Config) resyncBootstrap() string { return filepath.Join(c.Binaries, Resync, "bootstrap") }
 
-func (c *Config) hasResync() bool {
-	_, err := os.Stat(c.resyncBootstrap())
+func (c *Config) hasResync() bool { return HasResync(c.Binaries) }
+
+// HasResync tells whether resync was built into a folder of binaries.
+func HasResync(binaries string) bool {
+	_, err := os.Stat((&Config{Binaries: binaries}).resyncBootstrap())
 	return err == nil
 }
 
