@@ -202,3 +202,33 @@ func TestChangesTellTheWholeStory(t *testing.T) {
 		t.Errorf("gone %v after its registration, want 5m40s", last.Since)
 	}
 }
+
+// What an unused target is told apart by is its description: the reason is one.
+func TestUnusedTargets(t *testing.T) {
+	w := newWorld(t) // its load balancer is in the zones a and b
+	w.check(w.Register(scope, w.group, targets("10.64.1.1 10.64.3.1 10.9.0.1@all 10.9.0.2@c"), w.now))
+	describe := func(target string) string {
+		all, err := w.Health(scope, w.group, targets(target))
+		w.check(err)
+		return strings.Join([]string{all[0].Status.State, all[0].Status.Reason, all[0].Status.Description, all[0].Zone}, "|")
+	}
+	const (
+		notInUse = "unused|Target.NotInUse|Target group is not configured to receive traffic from the load balancer|"
+		noZone   = "unused|Target.NotInUse|Target is in an Availability Zone that is not enabled for the load balancer|"
+		initial  = "initial|Elb.RegistrationInProgress|Target registration is in progress|"
+	)
+	want := func(when string, all map[string]string) {
+		t.Helper()
+		for target, want := range all {
+			if got := describe(target); got != want {
+				t.Errorf("%s: %s is %s, want %s", when, target, got, want)
+			}
+		}
+	}
+	want("no listener", map[string]string{"10.64.1.1": notInUse + "a", "10.64.3.1": notInUse + "c", "10.9.0.1": notInUse + "all", "10.9.0.2": notInUse + "c",
+		"10.64.1.9": "unused|Target.NotRegistered|Target is not registered to the target group|"})
+	w.attach(w.group)
+	want("a listener, and zone c is not enabled", map[string]string{"10.64.1.1": initial + "a", "10.64.3.1": noZone + "c", "10.9.0.1": initial + "all", "10.9.0.2": noZone + "c"})
+	w.detach()
+	want("no listener any more", map[string]string{"10.64.1.1": notInUse + "a", "10.64.3.1": notInUse + "c"})
+}
