@@ -35,6 +35,8 @@ var values = map[string]struct {
 	"targets-changed":   {targetevent.Source, targetevent.DetailTypeTargetsChanged, againTarget[targetevent.TargetsChanged]},
 	"removal-held":      {targetevent.Source, targetevent.DetailTypeRemovalHeld, againTarget[targetevent.RemovalHeld]},
 	"binding-invalid":   {targetevent.Source, targetevent.DetailTypeBindingInvalid, againTarget[targetevent.BindingInvalid]},
+	"binding-changed":   {targetevent.Source, targetevent.DetailTypeBindingChanged, againTarget[targetevent.BindingChanged]},
+	"resync-completed":  {targetevent.Source, targetevent.DetailTypeResyncCompleted, againTarget[targetevent.ResyncCompleted]},
 }
 
 func again[T any](detail []byte) ([]byte, error) {
@@ -171,17 +173,53 @@ func TestSchemasRefuse(t *testing.T) {
 				t.Errorf("%s with an added field: %s", file, err)
 			}
 			for what, f := range map[string]func(event, detail map[string]any){
-				"another schema version":  func(_, d map[string]any) { d["schema"] = 2 },
-				"without a version":       func(_, d map[string]any) { delete(d, "schema") },
-				"another detail-type":     func(e, _ map[string]any) { e["detail-type"] = "Pod" },
-				"the source of another":   func(e, _ map[string]any) { e["source"] = "aws.ec2" },
-				"without a detail":        func(e, _ map[string]any) { delete(e, "detail") },
-				"a reason that is none":   func(_, d map[string]any) { d["reason"], d["cause"], d["webhook"] = "Bored", "x", "y" },
+				"another schema version": func(_, d map[string]any) { d["schema"] = 2 },
+				"without a version":      func(_, d map[string]any) { delete(d, "schema") },
+				"another detail-type":    func(e, _ map[string]any) { e["detail-type"] = "Pod" },
+				"the source of another":  func(e, _ map[string]any) { e["source"] = "aws.ec2" },
+				"without a detail":       func(e, _ map[string]any) { delete(e, "detail") },
+				"a reason that is none": func(_, d map[string]any) {
+					d["reason"], d["cause"], d["webhook"], d["trigger"] = "Bored", "x", "y", "z"
+				},
 				"a time without a second": func(_, d map[string]any) { d["at"], d["observedAt"] = "noon", "noon" },
 			} {
 				if change(f) == nil {
 					t.Errorf("%s: %s is accepted", file, what)
 				}
+			}
+		}
+	}
+}
+
+// Each kind of change, action and trigger is one that a schema takes.
+func TestSchemasTakeEveryWord(t *testing.T) {
+	for kind, words := range map[string]struct {
+		set  func(detail map[string]any, word string)
+		list []string
+	}{
+		"binding-changed": {func(d map[string]any, w string) { d["changes"] = []any{w} }, []string{
+			string(targetevent.RuleAdded), string(targetevent.RuleRemoved), string(targetevent.RuleEnabled), string(targetevent.RuleDisabled),
+			string(targetevent.PatternChanged), string(targetevent.ConstantsChanged)}},
+		"resync-completed": {func(d map[string]any, w string) { d["trigger"] = w }, []string{"schedule", "request", "webhook-started", "events-dropped", "hint-expired"}},
+	} {
+		s := schema(t, kind)
+		for file, text := range samples(t, kind) {
+			for _, word := range words.list {
+				event, _ := parse(t, text).(map[string]any)
+				detail, ok := event["detail"].(map[string]any)
+				if !ok {
+					t.Fatalf("%s is no event", file)
+				}
+				words.set(detail, word)
+				if err := s.Validate(event); err != nil {
+					t.Errorf("%s with %s: %v", file, word, err)
+				}
+			}
+			event, _ := parse(t, text).(map[string]any)
+			detail, _ := event["detail"].(map[string]any)
+			words.set(detail, "bored")
+			if s.Validate(event) == nil {
+				t.Errorf("%s takes a word that is none", file)
 			}
 		}
 	}
