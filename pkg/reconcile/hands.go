@@ -85,13 +85,19 @@ func (h *Hands) Deregister(ctx context.Context, w *Work, changes []plan.Change, 
 // of go to d (I19).
 func (h *Hands) part(w *Work, changes []plan.Change, d *Done) (manage []plan.Change) {
 	for _, c := range zoned(w.Bindings, changes) {
-		if h.Observe || h.Observed[c.Cluster] || binding.ModeOf(w.Bindings, c.Rule) == binding.Observe {
+		if h.Observes(w, c) {
 			d.WouldDo = append(d.WouldDo, c)
 		} else {
 			manage = append(manage, c)
 		}
 	}
 	return manage
+}
+
+// Observes reports whether a change would only be told of: everything, its
+// cluster or its rule is observed (I19).
+func (h *Hands) Observes(w *Work, c plan.Change) bool {
+	return h.Observe || h.Observed[c.Cluster] || binding.ModeOf(w.Bindings, c.Rule) == binding.Observe
 }
 
 // called counts a call, adds what became of its changes to d, and returns those
