@@ -103,6 +103,19 @@ func TestCommandLine(t *testing.T) {
 		"adopt":              "accepts 1 arg",
 		"adopt web -o yaml":  "want text or json",
 		"adopt web --nosuch": "unknown flag",
+
+		"freeze --help":                         "Exit codes:",
+		"unfreeze":                              "give --reason",
+		"freeze -o table":                       "want one of text, json, yaml",
+		"wait":                                  `required flag(s) "group", "healthy" not set`,
+		"wait --group web --healthy 0":          "want 1 or more",
+		"resync --approve 5b1d7a0c9e3f":         "wants --reason",
+		"resync --approve all --reason x":       "12 hexadecimal digits",
+		"resync --approve a --dry-run":          "none of the others can be",
+		"history":                               `required flag(s) "target" not set`,
+		"history --target nowhere":              "want IP or IP:PORT",
+		"history --target 10.64.1.6 --since 0s": "want a time back",
+		"drift -o text":                         "want one of table, json, yaml",
 	} {
 		cmd := root()
 		var out bytes.Buffer

@@ -25,6 +25,7 @@ type viewOptions struct {
 	shared        *shared
 	cluster       clusterFlags
 	queue, output string
+	logGroup      string // of the audit log; "" reads none
 }
 
 func (o *viewOptions) add(cmd *cobra.Command) {
@@ -40,6 +41,8 @@ type view struct {
 	// pods makes the reader of the cluster, given its name in events; nil if none
 	// was asked for.
 	pods func(name string) (podReader, error)
+	// log is the audit log; nil if it is not read.
+	log auditLog
 }
 
 func (o *viewOptions) view(ctx context.Context) (*view, error) {
@@ -58,6 +61,9 @@ func (o *viewOptions) view(ctx context.Context) (*view, error) {
 	}
 	if o.cluster.given() {
 		v.pods = o.podReader(sdk)
+	}
+	if o.logGroup != "" {
+		v.log = newAuditLog(sdk, o.logGroup)
 	}
 	return v, nil
 }

@@ -26,7 +26,9 @@ func explainCommand(s *shared) *cobra.Command {
 		Long: `Explain says for a pod what each binding makes of it: whether the pattern matches, or the
 first condition that fails with the value seen; the target that the pod claims, or why it
 claims none; and the state of that target in the load balancer. With --target it goes the
-other way: which pod has this address, what claims the target, and what becomes of it.
+other way: which pod has this address, what claims the target, and what becomes of it. The
+last change and its cause are from the audit log of the last 24 hours, if there is one
+(docs/history.md); elbridge history says more.
 
 The cluster is that of --kubeconfig, --eks-cluster, or the one that kubectl would use.`,
 		Example: `  elbridge explain skipper-b75fbc44f-w6l8w -n ingress
@@ -47,6 +49,7 @@ The cluster is that of --kubeconfig, --eks-cluster, or the one that kubectl woul
 	f.StringVarP(&namespace, "namespace", "n", "default", "the pod's namespace")
 	f.StringVar(&target, "target", "", "a target group, name or ARN: explain a target of it, IP:PORT")
 	cmd.MarkFlagsMutuallyExclusive("namespace", "target")
+	logGroupFlag(cmd, &o.logGroup)
 	o.add(cmd)
 	return cmd
 }
@@ -86,6 +89,7 @@ func (o *viewOptions) explainPod(ctx context.Context, out io.Writer, v *view, na
 	if err != nil {
 		return err
 	}
+	a.LastCause = lastChange(ctx, v.log, w.At, p.PodIPs, func(e entry) bool { return e.UID == p.UID || e.UID == "" })
 	return write(out, o.output, a, func(w io.Writer) { podTable(w, a) })
 }
 
@@ -184,6 +188,7 @@ func (o *viewOptions) explainTarget(ctx context.Context, out io.Writer, v *view,
 	if err != nil {
 		return err
 	}
+	a.LastCause = lastChange(ctx, v.log, w.At, []string{k.ID}, func(e entry) bool { return e.port == k.Port && e.TargetGroup == g.ARN })
 	return write(out, o.output, a, func(w io.Writer) { targetTable(w, a) })
 }
 

@@ -20,8 +20,9 @@ import (
 	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
-// NoCause is what can be said of a target's last change: nothing that is stored.
-const NoCause = `not known: each change is told with its cause as an event "Targets Changed" on the bus and in the registrar's log, and nothing stores these events yet`
+// NoCause is what can be said of a target's last change by one who has not read
+// the audit log.
+const NoCause = `not known: each change is told with its cause as an event "Targets Changed" on the bus and in the log of the function that made it`
 
 // Group is what was read of a target group.
 type Group struct {
