@@ -2,12 +2,14 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	elbv2 "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
@@ -57,16 +59,18 @@ type AWS struct {
 	Events   *eventbridge.Client
 	SQS      *sqs.Client
 	ELB      *elbv2.Client
+	Logs     *cloudwatchlogs.Client
 	QueueURL string
 	DeadURL  string
 	Resync   string // URL of the queue of requests for a round
 }
 
-// setUpAWS makes what an account has before the first rule: the bus, and the
-// queues of registrar and resync with their dead-letter queues.
+// setUpAWS makes what an account has before the first rule: the bus, the queues
+// of registrar and resync with their dead-letter queues, and the record.
 func setUpAWS(ctx context.Context, endpoint string) (*AWS, error) {
 	sdk := admin.sdk(endpoint)
 	a := &AWS{Endpoint: endpoint, Events: eventbridge.NewFromConfig(sdk), SQS: sqs.NewFromConfig(sdk), ELB: elbv2.NewFromConfig(sdk),
+		Logs:     cloudwatchlogs.NewFromConfig(sdk),
 		QueueURL: queueURL(endpoint, Queue), DeadURL: queueURL(endpoint, DeadLetters), Resync: queueURL(endpoint, ResyncQueue)}
 	if _, err := a.Events.CreateEventBus(ctx, &eventbridge.CreateEventBusInput{Name: new(Bus)}); err != nil {
 		return nil, err
@@ -83,7 +87,7 @@ func setUpAWS(ctx context.Context, endpoint string) (*AWS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, a.setUpResync(ctx)
+	return a, errors.Join(a.setUpResync(ctx), a.setUpAudit(ctx))
 }
 
 // queuePolicy lets the rules of our bus send to a queue: one statement for all

@@ -109,16 +109,9 @@ func (s *Stack) resync(endpoint string) functions.Function {
 		MaxConcurrency: 1, AsyncRetries: functions.NoRetries, AsyncMaxAge: resyncEventAge}
 }
 
-// startResync makes the schedule and begins the first run, unless the stack is
-// to do without.
+// startResync makes the schedule and begins the first run, for which the
+// schedule would need a minute.
 func (s *Stack) startResync(ctx context.Context) error {
-	switch {
-	case s.Config.Way == WayEvents:
-		return nil
-	case !s.HasResync:
-		s.Config.Say("  resync is not built (%s): without it", s.Config.resyncBootstrap())
-		return nil
-	}
 	err := s.AWS.forward(ctx, "default", ResyncSchedule, "", "rate(1 minute)", types.Target{Id: new("resync"), Arn: new(resyncARN)})
 	if err != nil {
 		return err

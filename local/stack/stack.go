@@ -97,28 +97,39 @@ func Start(ctx context.Context, cfg Config, wait bool) (_ *Stack, err error) {
 	s.run, s.cancel = run, cancel
 	ctx, done := context.WithTimeout(ctx, startTimeout)
 	defer done()
-	for _, step := range []struct {
-		what string
-		do   func() error
-	}{
-		{"the local AWS", func() error { return s.startCloud(ctx, run, rie) }},
-		{"the control plane", func() error { return s.startCluster(ctx, run, binaries) }},
-		{"the nodes", func() error { return s.startNodes(ctx, run) }},
-		{"the registrar", func() error {
-			if s.Config.Way != WayResync {
-				s.StartRegistrar()
-			}
-			return nil
-		}},
-		{"the webhook", func() error { return s.startWebhook(ctx) }},
-		{"resync", func() error { return s.startResync(ctx) }},
-	} {
-		cfg.Say("starting %s", step.what)
-		if err := step.do(); err != nil {
-			return nil, fmt.Errorf("starting %s: %w", step.what, err)
+	for _, part := range s.parts(ctx, run, rie, binaries) {
+		cfg.Say("starting %s", part.name)
+		if err := part.start(); err != nil {
+			return nil, fmt.Errorf("starting %s: %w", part.name, err)
 		}
 	}
 	return s, nil
+}
+
+type part struct {
+	name  string
+	start func() error
+}
+
+// parts are what this stack is made of, in the order of their start.
+func (s *Stack) parts(ctx, run context.Context, rie string, binaries cluster.Binaries) []part {
+	parts := []part{
+		{"the local AWS", func() error { return s.startCloud(ctx, run, rie) }},
+		{"the control plane", func() error { return s.startCluster(ctx, run, binaries) }},
+		{"the nodes", func() error { return s.startNodes(ctx, run) }},
+	}
+	if s.Config.Way != WayResync {
+		parts = append(parts, part{"the registrar", func() error { s.StartRegistrar(); return nil }})
+	}
+	parts = append(parts, part{"the webhook", func() error { return s.startWebhook(ctx) }})
+	switch {
+	case s.Config.Way == WayEvents:
+	case s.Config.hasResync():
+		parts = append(parts, part{"resync", func() error { return s.startResync(ctx) }})
+	default:
+		s.Config.Say("resync is not built (%s): without it", s.Config.resyncBootstrap())
+	}
+	return parts
 }
 
 func (c *Config) setDefaults() {
