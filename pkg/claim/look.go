@@ -2,6 +2,7 @@ package claim
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -31,6 +32,11 @@ type View struct {
 type Portless struct {
 	Binding int // index
 	Pod     Seen
+}
+
+// Problem says in words what is wrong; port is the name that the binding has.
+func (p Portless) Problem(port string) string {
+	return fmt.Sprintf("port %q: %s, such as %s/%s in cluster %s", port, NoPort, p.Pod.Namespace, p.Pod.Name, p.Pod.Cluster)
 }
 
 // Look asks of each pod what it claims in g under each of the group's bindings
@@ -63,7 +69,7 @@ func (v *View) add(p Seen, bs []binding.Binding, j int, g Group, observed map[st
 	if rule := v.Rules[p.UID]; rule == "" || b.Mode == binding.Manage && observed[rule] == 1 {
 		v.Rules[p.UID] = b.Rule
 	}
-	v.Within[p.UID] = v.Within[p.UID] || within(p.Pod, b)
+	v.Within[p.UID] = v.Within[p.UID] || Within(p.Pod, b)
 	k, refusal := Of(p.Pod, b, g)
 	if b.Enabled {
 		others, met := v.Emptied[p.UID]
@@ -93,9 +99,9 @@ func observedRules(bs []binding.Binding) map[string]int {
 	return out
 }
 
-// within reports whether the binding has podCIDRs and one holds an address of
+// Within reports whether the binding has podCIDRs and one holds an address of
 // the pod.
-func within(p *podevent.Pod, b *binding.Binding) bool {
+func Within(p *podevent.Pod, b *binding.Binding) bool {
 	if len(b.PodCIDRs) == 0 {
 		return false
 	}
