@@ -23,7 +23,7 @@ type driftRow struct {
 	WouldRepair int       `json:"wouldRepair"` // in observe mode, or in a dry round
 	Held        int       `json:"held"`        // targets, however often that was told
 	Failed      int       `json:"failed"`
-	Reported    int       `json:"reported"` // targets that resync does nothing about, or the group itself
+	Reported    int       `json:"reported"` // targets that resync does nothing about now, or the group itself
 	Last        time.Time `json:"last"`
 	Entries     []entry   `json:"entries"`
 }
@@ -116,7 +116,7 @@ func sumDrift(all []entry) []driftRow {
 		case again:
 		case e.What == "held":
 			r.Held++
-		case e.What == "reported":
+		case e.What == "reported" || e.What == "waiting":
 			r.Reported++
 		default:
 			r.WouldRepair++

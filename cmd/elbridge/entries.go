@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/audit"
+	kinds "github.com/elbridge/elbridge/pkg/drift" // drift is a column of bindings
 	"github.com/elbridge/elbridge/pkg/targetevent"
 )
 
@@ -125,12 +126,12 @@ func boundEntries(id string, d targetevent.BindingChanged) []entry {
 	return out
 }
 
-// roundEntries are the findings of a round that no other event tells of: what is only
-// reported, and all that a dry round sees.
+// roundEntries are the findings of a round that no other event tells of, and all that
+// a dry round sees.
 func roundEntries(id string, d targetevent.ResyncCompleted) []entry {
 	var out []entry
 	for _, f := range d.Findings {
-		if !d.DryRun && f.Action != "reported" {
+		if !d.DryRun && toldElsewhere(f) {
 			continue
 		}
 		c := targetevent.Cause{Kind: targetevent.Drift, Drift: f.Drift, RunID: d.RunID, Round: d.Round}
@@ -152,6 +153,20 @@ func (e entry) ofKind(k targetevent.Key) entry {
 		e.Cause.Drift = k.Reason
 	}
 	return e
+}
+
+// toldElsewhere reports whether a finding has an event of its own: what was changed
+// or failed is a Targets Changed, what is held a Removal Held, but for repairs that
+// are held since somebody else undoes them.
+func toldElsewhere(f targetevent.Finding) bool {
+	switch f.Action {
+	case "reported", "waiting":
+		return false
+	case "held":
+		return f.Drift != string(kinds.Flapping)
+	default:
+		return true
+	}
 }
 
 // of is the entry of one key.

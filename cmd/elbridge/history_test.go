@@ -171,6 +171,18 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// A repair that is held since somebody else undoes it has no event of its own.
+func TestDrift_Flapping_P037(t *testing.T) {
+	round := targetevent.ResyncCompleted{Schema: 1, RunID: "r1", Round: 1, At: noon, Findings: []targetevent.Finding{
+		{TargetGroup: groupARN, Drift: "flapping", Action: "held", Key: targetevent.Key{ID: "10.64.1.1", Port: 80}},
+		{TargetGroup: groupARN, Drift: "emptied", Action: "waiting", Key: targetevent.Key{ID: "10.64.1.2", Port: 80}}}}
+	twice := []audit.Event{event(targetevent.DetailTypeResyncCompleted, round), event(targetevent.DetailTypeResyncCompleted, round)}
+	d, _, err := (&logOptions{since: time.Hour}).drift(context.Background(), &events{all: twice}, noon, "")
+	if err != nil || len(d.Drift) != 2 || d.Drift[0].Reported != 1 || d.Drift[1].Held != 1 {
+		t.Errorf("%+v, %v", d.Drift, err)
+	}
+}
+
 // What a dry round sees is shown as what would be done.
 func TestDrift_DryRound_I19(t *testing.T) {
 	dry := targetevent.ResyncCompleted{Schema: 1, RunID: "r1", Round: 1, DryRun: true, Findings: []targetevent.Finding{
