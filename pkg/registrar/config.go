@@ -1,18 +1,13 @@
 package registrar
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
-	"net/url"
-	"regexp"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/cluster"
+	"github.com/elbridge/elbridge/pkg/internal/settings"
 	"github.com/elbridge/elbridge/pkg/podevent"
+	"github.com/elbridge/elbridge/pkg/reconcile"
 	"github.com/elbridge/elbridge/pkg/telemetry"
 )
 
@@ -58,112 +53,19 @@ type Config struct {
 	LogLevel      slog.Level
 }
 
-var (
-	busARN   = regexp.MustCompile(`^arn:[a-z-]+:events:[a-z0-9-]+:\d{12}:event-bus/[/.\-_A-Za-z0-9]+$`)
-	queueARN = regexp.MustCompile(`^arn:[a-z-]+:sqs:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+$`)
-)
-
 // ConfigFromEnv reads the environment. Its error names every fault at once.
 func ConfigFromEnv(lookup func(string) (string, bool)) (Config, error) {
-	e := env{lookup: lookup}
+	e := settings.New(lookup)
+	common := reconcile.ReadSettings(e)
 	c := Config{
-		BusARN:        e.matching(telemetry.EnvBus, busARN, "the bus's ARN, arn:aws:events:REGION:ACCOUNT:event-bus/NAME"),
-		QueueURL:      e.url(telemetry.EnvQueueURL),
-		QueueARN:      e.matching(telemetry.EnvQueueARN, queueARN, "a standard queue's ARN, arn:aws:sqs:REGION:ACCOUNT:NAME"),
-		DeadLetterURL: e.url(telemetry.EnvDeadLetterURL),
-		ResyncURL:     e.optionalURL(telemetry.EnvResyncQueueURL),
-		Verify:        Verify(e.oneOf(telemetry.EnvVerify, string(VerifyAlways), string(VerifyPrefer))),
-		Observe:       e.oneOf(telemetry.EnvMode, "manage", "observe") == "observe",
-		HintMaxAge:    e.duration(telemetry.EnvHintMaxAge, DefaultHintMaxAge),
-		RegisterPace:  e.duration(telemetry.EnvRegisterPace, DefaultRegisterPace),
-		DescribeSpare: e.number(telemetry.EnvDescribeSpare, DefaultDescribeSpare),
+		BusARN: common.BusARN, QueueARN: common.QueueARN, DeadLetterURL: common.DeadLetterURL, Clusters: common.Clusters,
+		Annotations: common.Annotations, Observe: common.Observe, LogLevel: common.LogLevel,
+		QueueURL:      e.URL(telemetry.EnvQueueURL),
+		ResyncURL:     e.OptionalURL(telemetry.EnvResyncQueueURL),
+		Verify:        Verify(e.OneOf(telemetry.EnvVerify, string(VerifyAlways), string(VerifyPrefer))),
+		HintMaxAge:    e.Duration(telemetry.EnvHintMaxAge, DefaultHintMaxAge),
+		RegisterPace:  e.Duration(telemetry.EnvRegisterPace, DefaultRegisterPace),
+		DescribeSpare: e.Number(telemetry.EnvDescribeSpare, DefaultDescribeSpare),
 	}
-	var err error
-	if text := e.required(telemetry.EnvClusters); text != "" {
-		if c.Clusters, err = cluster.ParseConfigs(text); err != nil {
-			e.fault(telemetry.EnvClusters, err.Error())
-		}
-	}
-	for _, a := range strings.Split(e.optional(telemetry.EnvAnnotations, ""), ",") {
-		if a = strings.TrimSpace(a); a != "" {
-			c.Annotations = append(c.Annotations, a)
-		}
-	}
-	if err := c.LogLevel.UnmarshalText([]byte(e.optional(telemetry.EnvLogLevel, "info"))); err != nil {
-		e.fault(telemetry.EnvLogLevel, "want debug, info, warn or error")
-	}
-	return c, errors.Join(e.faults...)
-}
-
-// env reads variables and collects what is wrong with them.
-type env struct {
-	lookup func(string) (string, bool)
-	faults []error
-}
-
-func (e *env) fault(name, what string) {
-	e.faults = append(e.faults, fmt.Errorf("%s: %s", name, what))
-}
-
-func (e *env) optional(name, fallback string) string {
-	if v, ok := e.lookup(name); ok && v != "" {
-		return v
-	}
-	return fallback
-}
-
-func (e *env) required(name string) string {
-	v := e.optional(name, "")
-	if v == "" {
-		e.fault(name, "missing")
-	}
-	return v
-}
-
-func (e *env) matching(name string, re *regexp.Regexp, want string) string {
-	v := e.required(name)
-	if v != "" && !re.MatchString(v) {
-		e.fault(name, fmt.Sprintf("%q: want %s", v, want))
-	}
-	return v
-}
-
-func (e *env) url(name string) string {
-	e.required(name)
-	return e.optionalURL(name)
-}
-
-func (e *env) optionalURL(name string) string {
-	v := e.optional(name, "")
-	if u, err := url.Parse(v); v != "" && (err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http")) {
-		e.fault(name, fmt.Sprintf("%q: want the queue's URL", v))
-	}
-	return v
-}
-
-func (e *env) oneOf(name string, values ...string) string {
-	v := e.optional(name, values[0])
-	if slices.Contains(values, v) {
-		return v
-	}
-	e.fault(name, fmt.Sprintf("%q: want %s", v, strings.Join(values, " or ")))
-	return values[0]
-}
-
-func (e *env) duration(name string, fallback time.Duration) time.Duration {
-	v := e.optional(name, fallback.String())
-	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 {
-		e.fault(name, fmt.Sprintf("%q: want a duration such as %s", v, fallback))
-	}
-	return d
-}
-
-func (e *env) number(name string, fallback float64) float64 {
-	v := e.optional(name, strconv.FormatFloat(fallback, 'g', -1, 64))
-	n, err := strconv.ParseFloat(v, 64)
-	if err != nil || n < 0 {
-		e.fault(name, fmt.Sprintf("%q: want a number, 0 or more", v))
-	}
-	return n
+	return c, e.Err()
 }

@@ -3,7 +3,6 @@ package registrar
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/elbridge/elbridge/pkg/binding"
@@ -60,18 +59,18 @@ func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []claim.Seen) 
 		return events[pod] != nil && bs[bind].Pattern.Matches(events[pod])
 	})
 	for _, p := range v.Portless {
-		w.Outbox = r.hands.Invalid(w.Outbox, noPort(w, &bs[p.Binding], p.Pod))
+		w.Outbox = r.hands.Invalid(w.Outbox, noPort(w, &bs[p.Binding], p))
 	}
 	return v
 }
 
 // noPort is the event about a port name that a selected pod does not declare.
-func noPort(w *groupWork, b *binding.Binding, p claim.Seen) targetevent.BindingInvalid {
+func noPort(w *groupWork, b *binding.Binding, p claim.Portless) targetevent.BindingInvalid {
 	msg := w.hints[0]
 	return targetevent.BindingInvalid{
 		Cause: targetevent.Cause{Kind: targetevent.Hint, EventID: msg.EventID, MessageID: msg.msg.ID},
 		Rule:  b.Rule, TargetID: b.TargetID, TargetGroup: w.Group.ARN, Mode: string(b.Mode),
-		Problem: fmt.Sprintf("port %q: %s, such as %s/%s in cluster %s", b.Port.Name, claim.NoPort, p.Namespace, p.Name, p.Cluster),
+		Problem: p.Problem(b.Port.Name),
 	}
 }
 
