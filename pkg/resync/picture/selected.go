@@ -39,17 +39,33 @@ func (p *Picture) Selected(bs []binding.Binding) ([]claim.Seen, [][]int) {
 	return pods, of
 }
 
+// touch is the last change of the pods that a pattern selects, or did.
+type touch struct {
+	at     time.Time
+	number int64 // of all touches
+}
+
+func (p *Picture) touch(ids []int32) {
+	now := p.Now()
+	for _, id := range ids {
+		p.touches++
+		p.touched[id] = touch{now, p.touches}
+	}
+}
+
 // Changed returns who tells of bindings whether pods that any of them selects, or
 // did, came, went or changed between the last call of Changed and this one, and
 // when that happened last.
 func (p *Picture) Changed() func(bs []binding.Binding) (since time.Time, touched bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := make(map[string]time.Time, len(p.touched))
-	for id, when := range p.touched {
-		at[p.names.texts[id]] = when
+	at := map[string]time.Time{}
+	for id, t := range p.touched {
+		if t.number > p.told {
+			at[p.names.texts[id]] = t.at
+		}
 	}
-	clear(p.touched)
+	p.told = p.touches
 	return func(bs []binding.Binding) (since time.Time, touched bool) {
 		for i := range bs {
 			if when, ok := at[bs[i].Pattern.String()]; ok && (!touched || when.After(since)) {
@@ -58,4 +74,18 @@ func (p *Picture) Changed() func(bs []binding.Binding) (since time.Time, touched
 		}
 		return since, touched
 	}
+}
+
+// TouchedAt returns when pods that any of the bindings selects, or did, came,
+// went or changed last; zero if none is known to have.
+func (p *Picture) TouchedAt(bs []binding.Binding) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var last time.Time
+	for i := range bs {
+		if t := p.touched[p.names.ids[bs[i].Pattern.String()]]; t.at.After(last) {
+			last = t.at
+		}
+	}
+	return last
 }

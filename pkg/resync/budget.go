@@ -1,0 +1,122 @@
+package resync
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/elbridge/elbridge/pkg/binding"
+	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/plan"
+	"github.com/elbridge/elbridge/pkg/targetgroup"
+	"github.com/elbridge/elbridge/pkg/telemetry"
+)
+
+// What an account may call in a region, a second, and at once. Describe is of
+// ELB's guide on throttling; for RegisterTargets and DeregisterTargets, which have
+// a bucket of their own, the guide's figures are recalled, not looked up.
+const (
+	describeRate, describeBurst = 10, 40
+	mutateRate, mutateBurst     = 4, 20
+)
+
+// budget is our share of the account's rates. Whoever waits for it is delayed,
+// never refused (P058, P059).
+type budget struct {
+	describe, mutate *rate.Limiter
+	meter            *telemetry.Meter
+	now              func() time.Time
+}
+
+func newBudget(share float64, meter *telemetry.Meter, now func() time.Time) *budget {
+	limiter := func(perSecond, burst float64) *rate.Limiter {
+		return rate.NewLimiter(rate.Limit(perSecond*share), max(1, int(burst*share)))
+	}
+	return &budget{describe: limiter(describeRate, describeBurst), mutate: limiter(mutateRate, mutateBurst), meter: meter, now: now}
+}
+
+// perSecond is how many groups may be described in a second.
+func (b *budget) perSecond() float64 { return float64(b.describe.Limit()) }
+
+// wait takes n calls from a bucket and says in the metrics what for (P064).
+func (b *budget) wait(ctx context.Context, l *rate.Limiter, n int, operation, cause string) error {
+	start := b.now()
+	for ; n > 0; n -= min(n, l.Burst()) { // a limiter refuses more than its burst at once
+		if err := l.WaitN(ctx, min(n, l.Burst())); err != nil {
+			return err
+		}
+	}
+	if waited := b.now().Sub(start); waited > time.Millisecond {
+		b.meter.Observe(telemetry.AWSWaitSeconds, waited.Seconds(), telemetry.DimOperation, operation)
+	}
+	b.meter.Count(telemetry.AWSCallsTotal, 1, telemetry.DimOperation, operation, telemetry.DimCause, cause)
+	return nil
+}
+
+// paced is a group's API within our share of the account's rates.
+type paced struct {
+	Groups
+	budget *budget
+	cause  string // what the calls are made for
+}
+
+func (p paced) Describe(ctx context.Context, ref binding.GroupRef) (claim.Group, error) {
+	if err := p.budget.wait(ctx, p.budget.describe, 1, "DescribeTargetGroups", p.cause); err != nil {
+		return claim.Group{}, err
+	}
+	return p.Groups.Describe(ctx, ref)
+}
+
+func (p paced) List(ctx context.Context) ([]targetgroup.Listed, error) {
+	if err := p.budget.wait(ctx, p.budget.describe, 1, "DescribeTargetGroups", p.cause); err != nil {
+		return nil, err
+	}
+	return p.Groups.List(ctx)
+}
+
+func (p paced) Health(ctx context.Context, g claim.Group) (map[claim.Key]plan.Target, error) {
+	if err := p.budget.wait(ctx, p.budget.describe, 1, "DescribeTargetHealth", p.cause); err != nil {
+		return nil, err
+	}
+	return p.Groups.Health(ctx, g)
+}
+
+func (p paced) Tags(ctx context.Context, arn string) (map[string]string, error) {
+	if err := p.budget.wait(ctx, p.budget.describe, 1, "DescribeTags", p.cause); err != nil {
+		return nil, err
+	}
+	return p.Groups.Tags(ctx, arn)
+}
+
+// tagsACall is how many groups' tags one call returns (API model).
+const tagsACall = 20
+
+func (p paced) TagsOf(ctx context.Context, arns []string) (map[string]map[string]string, error) {
+	if err := p.budget.wait(ctx, p.budget.describe, (len(arns)+tagsACall-1)/tagsACall, "DescribeTags", p.cause); err != nil {
+		return nil, err
+	}
+	return p.Groups.TagsOf(ctx, arns)
+}
+
+func (p paced) Register(ctx context.Context, g claim.Group, ks []claim.Key, zone string) targetgroup.Result {
+	if err := p.budget.wait(ctx, p.budget.mutate, 1, "RegisterTargets", p.cause); err != nil {
+		return notTried(ks, err)
+	}
+	return p.Groups.Register(ctx, g, ks, zone)
+}
+
+func (p paced) Deregister(ctx context.Context, g claim.Group, ks []claim.Key) targetgroup.Result {
+	if err := p.budget.wait(ctx, p.budget.mutate, 1, "DeregisterTargets", p.cause); err != nil {
+		return notTried(ks, err)
+	}
+	return p.Groups.Deregister(ctx, g, ks)
+}
+
+func notTried(ks []claim.Key, err error) targetgroup.Result {
+	r := targetgroup.Result{Failed: make(map[claim.Key]error, len(ks))}
+	for _, k := range ks {
+		r.Failed[k] = err
+	}
+	return r
+}

@@ -1,0 +1,281 @@
+package resync
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/elbridge/elbridge/pkg/binding"
+	"github.com/elbridge/elbridge/pkg/bus"
+	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/reconcile"
+	"github.com/elbridge/elbridge/pkg/targetevent"
+)
+
+// round is one pass over the groups whose turn it is, or that somebody asked for.
+type round struct {
+	run    string
+	number int
+	wish   *wish // nil: by schedule
+
+	began    time.Time
+	snapshot reconcile.Snapshot
+	groups   map[string]*group // by ARN
+	complete bool              // rules and references were read to the end
+	outbox   []bus.Entry
+
+	mu       sync.Mutex
+	outcomes map[string]outcome // by group
+	findings []targetevent.Finding
+	problems []string
+}
+
+func (rd *round) requestID() string {
+	if rd.wish == nil {
+		return ""
+	}
+	return rd.wish.request.ID
+}
+
+func (rd *round) dryRun() bool { return rd.wish != nil && rd.wish.dryRun }
+
+func (rd *round) approval() string {
+	if rd.wish == nil {
+		return ""
+	}
+	return rd.wish.request.Approve
+}
+
+// trigger says in one word why there is this round, for metrics and events.
+func (rd *round) trigger() string {
+	if rd.wish == nil {
+		return TriggerSchedule
+	}
+	return rd.wish.trigger
+}
+
+func (rd *round) problem(format string, args ...any) {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	rd.problems = append(rd.problems, fmt.Sprintf(format, args...))
+}
+
+// round reads the rules, finds the groups, waits for the pictures and compares.
+func (r *Resync) round(ctx context.Context, rd *round) {
+	rd.began, rd.outcomes = r.Now(), map[string]outcome{}
+	var err error
+	if rd.snapshot, err = r.rules.Fresh(ctx); err != nil {
+		rd.problem("the rules were not read: nothing is compared: %v", err)
+		r.finish(ctx, rd)
+		return
+	}
+	r.resolve(ctx, rd)
+	r.follow(ctx, rd)
+	turn := r.turn(rd)
+	r.compareAll(ctx, rd, turn)
+	if ctx.Err() != nil && len(rd.outcomes) < len(turn) {
+		return // the run is over: what was done has been told
+	}
+	r.tellRuleChanges(rd)
+	rd.findings = append(rd.findings, r.unbound(ctx, rd, r.vanished(rd))...)
+	r.finish(ctx, rd)
+}
+
+// resolve finds the groups that the bindings name. What is not there, or can't be
+// served, covers nothing and is told of; what could not be found out makes the
+// round incomplete, as it may name any group.
+func (r *Resync) resolve(ctx context.Context, rd *round) {
+	rd.groups, rd.complete = map[string]*group{}, true
+	for _, f := range rd.snapshot.Faults {
+		rd.invalid(r, targetevent.BindingInvalid{Rule: f.Rule.ARN, Problem: f.Err.Error()})
+	}
+	for i := range rd.snapshot.Bindings {
+		b := &rd.snapshot.Bindings[i]
+		api := r.Groups(b)
+		g, err := r.directory.group(ctx, r.paced(api, "groups"), b)
+		switch {
+		case notThere(err):
+			rd.gone(b, err)
+			rd.invalidBinding(r, b, err)
+		case err != nil:
+			rd.complete = false
+			rd.problem("what rule %s names was not found out, so no group is sure to be complete: %v", b.Rule, err)
+		case g.Type != claim.IP:
+			rd.invalidBinding(r, b, fmt.Errorf("target group %s has targets of type %q: only ip is supported so far", g.ARN, g.Type))
+		default:
+			rd.bind(g, api, *b)
+		}
+	}
+}
+
+func (rd *round) bind(g claim.Group, api Groups, b binding.Binding) {
+	of := rd.groups[g.ARN]
+	if of == nil {
+		of = &group{Group: g, api: api}
+		rd.groups[g.ARN] = of
+	}
+	of.bindings = append(of.bindings, b)
+}
+
+func (rd *round) invalidBinding(r *Resync, b *binding.Binding, err error) {
+	rd.invalid(r, targetevent.BindingInvalid{Rule: b.Rule, TargetID: b.TargetID, TargetGroup: b.Group.ARN, Mode: string(b.Mode), Problem: err.Error()})
+}
+
+func (rd *round) invalid(r *Resync, ev targetevent.BindingInvalid) {
+	ev.Cause = targetevent.Cause{Kind: targetevent.Resync, RunID: rd.run, Round: rd.number, Request: rd.requestID()}
+	rd.outbox = r.hands.Invalid(rd.outbox, ev)
+}
+
+// follow tells the pictures which pods are asked for, and waits a while for those
+// that have to be listed for it.
+func (r *Resync) follow(ctx context.Context, rd *round) {
+	for name, p := range r.pictures {
+		var of []binding.Binding
+		for _, b := range rd.snapshot.Bindings {
+			if clusters := b.Pattern.Selection().Clusters; clusters == nil || slices.Contains(clusters, name) {
+				of = append(of, b)
+			}
+		}
+		p.Follow(of)
+	}
+	for until := r.Now().Add(listWait); r.Now().Before(until) && ctx.Err() == nil; {
+		listing := false
+		for _, p := range r.pictures {
+			s := p.State()
+			listing = listing || !s.Complete && s.Err == nil
+		}
+		if !listing || r.Sleep(ctx, listPoll) != nil {
+			return
+		}
+	}
+}
+
+// turn returns the groups of this round, and forgets those that no rule names.
+func (r *Resync) turn(rd *round) []string {
+	arns := slices.Sorted(maps.Keys(rd.groups))
+	maps.DeleteFunc(r.slots, func(arn string, _ slot) bool { return rd.groups[arn] == nil })
+	if rd.wish != nil {
+		if asked := rd.wish.request.Groups; len(asked) > 0 {
+			for _, arn := range asked {
+				if rd.groups[arn] == nil {
+					rd.problem("target group %s: no rule of the bus names it", arn)
+				}
+			}
+			return slices.DeleteFunc(arns, func(arn string) bool { return !slices.Contains(asked, arn) })
+		}
+		return arns
+	}
+	for _, arn := range arns {
+		if s, known := r.slots[arn]; known && !s.dirty {
+			s.dirty = r.touchedAt(rd.groups[arn].bindings).After(s.compared)
+			r.slots[arn] = s
+		}
+	}
+	r.rulesChanged(rd)
+	return due(arns, r.slots, r.Now(), r.budget.perSecond(), r.Config.Interval)
+}
+
+// touchedAt is when pods that the bindings select, or did, moved last.
+func (r *Resync) touchedAt(bs []binding.Binding) time.Time {
+	var last time.Time
+	for _, p := range r.pictures {
+		if at := p.TouchedAt(bs); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// settles waits until hints had their time, if pods of the group moved a moment
+// ago, and reports whether it did: then the group is to be looked at anew. An
+// operator who asks does not wait.
+func (r *Resync) settles(ctx context.Context, rd *round, lk *look) bool {
+	wait := min(hintTime, r.Config.Interval/2) - r.Now().Sub(r.touchedAt(lk.bindings))
+	if rd.wish != nil || wait <= 0 {
+		return false
+	}
+	return r.Sleep(ctx, wait) == nil
+}
+
+// compareAll compares groups, several at once. One never keeps another waiting.
+func (r *Resync) compareAll(ctx context.Context, rd *round, turn []string) {
+	var g errgroup.Group
+	g.SetLimit(parallelGroups)
+	for _, arn := range turn {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			of := rd.groups[arn]
+			began := r.Now()
+			if !slices.ContainsFunc(of.bindings, func(b binding.Binding) bool { return b.Enabled }) {
+				rd.done(r, arn, began, outcome{}) // every rule is disabled: it keeps what it has (I8)
+				return nil
+			}
+			rd.done(r, arn, began, r.compare(ctx, rd, r.lookAt(rd, of)))
+			return nil
+		})
+	}
+	_ = g.Wait() // the outcomes carry the errors
+}
+
+// done keeps the outcome of a comparison.
+func (rd *round) done(r *Resync, arn string, began time.Time, o outcome) {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	rd.outcomes[arn] = o
+	rd.findings = append(rd.findings, o.findings...)
+	if o.err != nil {
+		rd.problems = append(rd.problems, fmt.Sprintf("target group %s: %v", arn, o.err))
+	}
+	r.slots[arn] = slot{compared: began, dirty: o.again}
+}
+
+// lookAt prepares a comparison: which clusters it needs, and whether all of them
+// were read to the end (I8).
+func (r *Resync) lookAt(rd *round, of *group) *look {
+	lk := &look{g: of.Group, api: r.paced(of.api, rd.trigger()), bindings: of.bindings, complete: rd.complete, reads: newReads()}
+	for _, name := range clustersOf(of.bindings, r.Clusters) {
+		p := r.pictures[name]
+		if p == nil {
+			lk.complete = false
+			rd.problem("a rule of target group %s covers cluster %s, which is not among those that are read: nothing is removed from it", of.ARN, name)
+			continue
+		}
+		lk.clusters = append(lk.clusters, name)
+		lk.complete = lk.complete && p.State().Complete
+	}
+	return lk
+}
+
+// clustersOf returns the clusters that the bindings cover: those their patterns
+// pin, or all that are known; sorted.
+func clustersOf[V any](bs []binding.Binding, known map[string]V) []string {
+	set := map[string]bool{}
+	for i := range bs {
+		pinned := bs[i].Pattern.Selection().Clusters
+		if pinned == nil {
+			for name := range known {
+				set[name] = true
+			}
+		}
+		for _, c := range pinned {
+			set[c] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// sortFindings brings what several comparisons found into one order.
+func sortFindings(fs []targetevent.Finding) {
+	slices.SortStableFunc(fs, func(a, b targetevent.Finding) int {
+		return cmp.Or(strings.Compare(a.TargetGroup, b.TargetGroup), strings.Compare(a.ID, b.ID), cmp.Compare(a.Port, b.Port), strings.Compare(a.Drift, b.Drift))
+	})
+}
