@@ -37,9 +37,7 @@ func (p *Picture) Follow(bs []binding.Binding) {
 		p.set = next
 		p.begin(Scopes(selections))
 	}
-	p.names.forget(func(id int32) bool {
-		return p.set.has[id] || p.store.of[id] != nil || !p.touched[id].IsZero()
-	})
+	p.forget()
 }
 
 // begin has Run list everything anew. It is under the lock.
@@ -65,20 +63,21 @@ func (n *names) id(text string) int32 {
 	return id
 }
 
-// forget forgets patterns that nothing speaks of any more.
-func (n *names) forget(used func(id int32) bool) {
-	for text, id := range n.ids {
-		if !used(id) {
-			delete(n.ids, text)
-			delete(n.texts, id)
-		}
-	}
-}
-
 func (n *names) of(ids []int32) []string {
 	var out []string
 	for _, id := range ids {
 		out = append(out, n.texts[id])
 	}
 	return out
+}
+
+// forget forgets patterns that nothing speaks of any more.
+func (p *Picture) forget() {
+	for text, id := range p.names.ids {
+		if !p.set.has[id] && p.store.of[id] == nil {
+			delete(p.names.ids, text)
+			delete(p.names.texts, id)
+			delete(p.touched, id)
+		}
+	}
 }

@@ -60,7 +60,9 @@ type Picture struct {
 	scopes  []*scope
 	store   store
 	past    past
-	touched map[int32]time.Time // patterns whose pods changed since Changed was called
+	touched map[int32]touch // by pattern
+	touches int64           // so far
+	told    int64           // of them, by Changed
 }
 
 // patternSet is the patterns followed now. The matcher is used under the
@@ -96,7 +98,7 @@ func New(c Config) *Picture {
 	if c.Sleep == nil {
 		c.Sleep = pause.For
 	}
-	return &Picture{Config: c, again: make(chan struct{}, 1), store: newStore(), touched: map[int32]time.Time{},
+	return &Picture{Config: c, again: make(chan struct{}, 1), store: newStore(), touched: map[int32]touch{},
 		names: names{ids: map[string]int32{}, texts: map[int32]string{}}}
 }
 

@@ -119,10 +119,3 @@ func changed(a, b *podevent.Pod) bool {
 func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(v string) bool { return slices.Contains(b, v) })
 }
-
-func (p *Picture) touch(ids []int32) {
-	now := p.Now()
-	for _, id := range ids {
-		p.touched[id] = now
-	}
-}
