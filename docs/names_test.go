@@ -66,7 +66,7 @@ func unquote(t *testing.T, lit *ast.BasicLit) string {
 	return s
 }
 
-var metricName = regexp.MustCompile("`((?:elbridge_[a-z_]+)|(?:[a-z_]+_(?:total|seconds|held|invalid)))`")
+var metricName = regexp.MustCompile("`((?:elbridge_[a-z_]+)|(?:[a-z_]+_(?:total|seconds|held|overdue|invalid|unbound|unread|flapping)))`")
 
 // TestMetrics: metrics.md has every name that the code fixes, and no metric that
 // it does not have.
@@ -77,8 +77,9 @@ func TestMetrics(t *testing.T) {
 		"../pkg/telemetry": `.`,
 		"../pkg/webhook":   `^(Metric|Env|result|cause|eviction)[A-Z]`,
 		"../pkg/registrar": `^(Done|Moot|RuleGone|Refused|Expired|Foreign|Malformed|Invalid|Replayed|Spared|Unsettled|Unreachable|Unauthorized|Throttled|Quota|Held)$`,
-		"../pkg/plan":      `^(LoadBalancer|OtherOwner|PodEnded|PodGone|Deselected)$`,
+		"../pkg/plan":      `^(LoadBalancer|OtherOwner|PodEnded|PodGone|Deselected|Emptied|Approved)$`,
 		"../pkg/queue":     `^Attribute`,
+		"../pkg/drift":     `^(Missing|DrainingWanted|Extra|WrongPort|UnhealthyUnclaimed|Emptied|WrongZone|ZoneOff|NoListener|GroupDeleted|Unbound|Flapping)$`,
 	} {
 		for name, value := range constants(t, dir, regexp.MustCompile(name)) {
 			known[value] = true
@@ -87,7 +88,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{"../pkg/registrar", "../pkg/webhook"} {
+	for _, dir := range []string{"../pkg/reconcile", "../pkg/registrar", "../pkg/resync", "../pkg/webhook"} {
 		for _, key := range logKeys(t, dir) {
 			known[key] = true
 			if !strings.Contains(text, "`"+key+"`") {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/lint"
@@ -178,4 +181,94 @@ func TestDocs_Checks(t *testing.T) {
 	for name := range documented {
 		t.Errorf("there is no check %s", name)
 	}
+}
+
+var shellBlock = regexp.MustCompile("(?ms)^```\n(.*?)^```")
+
+// TestDocs_Commands: each command line of docs/operations.md is one that the tool
+// understands, and each of its commands that operators need has one.
+func TestDocs_Commands(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(block[1]) {
+			line = strings.TrimSpace(line)
+			words := shellWords(line)
+			if words[0] != "elbridge" {
+				t.Errorf("%s: no command of the tool", line)
+				continue
+			}
+			name, err := understood(words[1:])
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			seen[name] = true
+		}
+	}
+	for _, name := range []string{"adopt", "bindings", "drift", "explain", "freeze", "history", "lint", "resync", "unfreeze", "wait"} {
+		if !seen[name] {
+			t.Errorf("no example of %s", name)
+		}
+	}
+}
+
+// Every example of --help is understood too.
+func TestHelp_Examples(t *testing.T) {
+	for _, cmd := range leaves(root()) {
+		if cmd.Example == "" {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for line := range strings.Lines(cmd.Example) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), " | ")
+			line, _, _ = strings.Cut(line, " > ")
+			words := shellWords(line)
+			if len(words) == 0 || words[0] != "elbridge" {
+				continue
+			}
+			if _, err := understood(words[1:]); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	}
+}
+
+// leaves are the commands that do something.
+func leaves(cmd *cobra.Command) []*cobra.Command {
+	if !cmd.HasSubCommands() {
+		return []*cobra.Command{cmd}
+	}
+	var out []*cobra.Command
+	for _, c := range cmd.Commands() {
+		out = append(out, leaves(c)...)
+	}
+	return out
+}
+
+// understood finds the command of a command line, and checks its flags and
+// arguments as cobra does before it runs.
+func understood(args []string) (string, error) {
+	cmd, rest, err := root().Find(args)
+	if err != nil {
+		return "", err
+	}
+	cmd.InheritedFlags() // merges them
+	if err := cmd.ParseFlags(rest); err != nil {
+		return "", err
+	}
+	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+		return "", err
+	}
+	return cmd.Name(), errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
+}
+
+// shellWords splits a line at spaces, with double and single quotes.
+func shellWords(line string) []string {
+	var words []string
+	for _, m := range regexp.MustCompile(`(?:"[^"]*"|'[^']*'|[^\s"'])+`).FindAllString(line, -1) {
+		words = append(words, strings.NewReplacer(`"`, "", `'`, "").Replace(m))
+	}
+	return words
 }
