@@ -6,16 +6,19 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/elbridge/elbridge/local/bench"
+	"github.com/elbridge/elbridge/local/bench/fleet"
 	"github.com/elbridge/elbridge/local/stack"
 )
 
 func benchCommand() *cobra.Command {
 	var dir string
+	var only []string
 	cmd := &cobra.Command{
 		Use: "bench", Short: "Measure; print a table and write JSON", Args: cobra.NoArgs,
 		Example: "  local bench --results bench/results",
@@ -23,15 +26,30 @@ func benchCommand() *cobra.Command {
 			ctx, out := cmd.Context(), cmd.OutOrStdout()
 			tell := newNarrator(cmd.ErrOrStderr())
 			report := bench.New(time.Now())
-			if err := bench.Review(ctx, report, tell.say); err != nil {
-				return err
-			}
-			if err := onStack(ctx, tell, "", func(s *stack.Stack) error { return bench.Run(ctx, s, report, tell.say) }); err != nil {
+			self, err := os.Executable()
+			if err != nil {
 				return err
 			}
 			empty := filepath.Join(binaries(), "empty", "bootstrap")
-			if err := onStack(ctx, tell, empty, func(s *stack.Stack) error { return bench.RunEmpty(ctx, s, report, tell.say) }); err != nil {
-				return err
+			for _, section := range []struct {
+				name string
+				do   func() error
+			}{
+				{"review", func() error { return bench.Review(ctx, report, tell.say) }},
+				{"lists", func() error { return bench.Lists(ctx, report, tell.say, self, "bench", "fleet") }},
+				{"stack", func() error {
+					return onStack(ctx, tell, "", func(s *stack.Stack) error { return bench.Run(ctx, s, report, tell.say) })
+				}},
+				{"empty", func() error {
+					return onStack(ctx, tell, empty, func(s *stack.Stack) error { return bench.RunEmpty(ctx, s, report, tell.say) })
+				}},
+			} {
+				if len(only) > 0 && !slices.Contains(only, section.name) {
+					continue
+				}
+				if err := section.do(); err != nil {
+					return err
+				}
 			}
 			if err := report.Table(out); err != nil {
 				return err
@@ -44,6 +62,8 @@ func benchCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "results", "bench/results", "folder for the JSON")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "sections to measure (review, lists, stack, empty); default: all")
+	cmd.AddCommand(fleet.Command())
 	return cmd
 }
 
