@@ -22,7 +22,7 @@ func main() {
 	klog.SetOutput(io.Discard)
 	root := &cobra.Command{
 		Use: "local", Short: "Run elbridge on this machine", SilenceUsage: true, SilenceErrors: true,
-		Long: "Run elbridge on this machine: a real Kubernetes control plane, nodes that run pods, a local AWS, the webhook and the registrar.",
+		Long: "Run elbridge on this machine: a real Kubernetes control plane, nodes that run pods, a local AWS, the webhook, registrar and resync.",
 	}
 	root.AddCommand(runCommand(), upCommand(), downCommand(), smokeCommand(), benchCommand())
 	if err := root.ExecuteContext(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/elbridge/elbridge/local/cloud/elb"
 	"github.com/elbridge/elbridge/local/functions"
 	"github.com/elbridge/elbridge/local/stack"
+	"github.com/elbridge/elbridge/pkg/targetevent"
 )
 
 // narrator says in plain words what happens, as it happens.
@@ -33,7 +34,7 @@ func (n *narrator) write(format string, args ...any) {
 	_, _ = fmt.Fprintf(n.out, "%s  %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// follow tells of the pod events that the webhook puts on the bus.
+// follow tells of the events that functions and webhook put on the bus.
 func (n *narrator) follow(ctx context.Context, s *stack.Stack) {
 	_, records := s.Cloud.Server.Recorder.Watch(ctx, 0)
 	for rec := range records {
@@ -41,38 +42,80 @@ func (n *narrator) follow(ctx context.Context, s *stack.Stack) {
 			continue
 		}
 		var in struct {
-			Entries []struct{ Source, DetailType, Detail string }
+			Entries []struct{ DetailType, Detail string }
 		}
 		if json.Unmarshal([]byte(rec.Params), &in) != nil {
 			continue // a call too long for the record
 		}
 		for _, e := range in.Entries {
-			var d struct {
-				Namespace, Name, PodIP, Reason string
-			}
-			if e.DetailType != "Pod State Change" || json.Unmarshal([]byte(e.Detail), &d) != nil {
-				continue
-			}
-			switch d.Reason {
-			case "IPAssigned":
-				n.say("pod %s/%s got %s → event on the bus", d.Namespace, d.Name, d.PodIP)
-			default:
-				n.say("pod %s/%s: %s → event on the bus", d.Namespace, d.Name, strings.ToLower(d.Reason))
-			}
+			n.event(e.DetailType, []byte(e.Detail))
 		}
 	}
 }
 
-// line tells of the registrar's mutations and of what it holds.
+// event tells of a pod's event, of a changed rule, and of a round that somebody
+// asked for or that found something.
+func (n *narrator) event(detailType string, detail []byte) {
+	switch detailType {
+	case "Pod State Change":
+		var d struct {
+			Namespace, Name, PodIP, Reason string
+		}
+		if json.Unmarshal(detail, &d) != nil {
+			return
+		}
+		if d.Reason == "IPAssigned" {
+			n.say("pod %s/%s got %s → event on the bus", d.Namespace, d.Name, d.PodIP)
+		} else {
+			n.say("pod %s/%s: %s → event on the bus", d.Namespace, d.Name, strings.ToLower(d.Reason))
+		}
+	case targetevent.DetailTypeBindingChanged:
+		if d, err := targetevent.Decode[targetevent.BindingChanged](detail); err == nil {
+			n.say("resync: rule %s changed (%s)%s", lastPart(d.Rule), joined(d.Changes), effects(d.Effects))
+		}
+	case targetevent.DetailTypeResyncCompleted:
+		d, err := targetevent.Decode[targetevent.ResyncCompleted](detail)
+		if err != nil || (d.Trigger == "schedule" && d.Found == 0) {
+			return
+		}
+		n.say("resync: round %d (%s) compared %d groups: %d differences, %d repaired, %d held, %d failed",
+			d.Round, d.Trigger, d.Groups, d.Found, d.Repaired, d.Held, d.Failed)
+	}
+}
+
+func effects(all []targetevent.Effect) string {
+	text := ""
+	for _, e := range all {
+		text += fmt.Sprintf("; its group gains %d, loses %d, holds %d", e.Gain, e.Lose, e.Hold)
+	}
+	return text
+}
+
+func joined[T ~string](all []T) string {
+	var parts []string
+	for _, one := range all {
+		parts = append(parts, string(one))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// lastPart is the name in a rule's ARN.
+func lastPart(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
+
+// line tells of mutations and of what is held.
 func (n *narrator) line(l functions.Line) {
 	var d struct {
 		Msg, Verb, Target, Pod, Rule, Result, Witness, Why string
+		Reason                                             string
 		Seconds                                            *float64 `json:"duration_seconds"` // of the pod's own event
 	}
 	if json.Unmarshal(l.Text, &d) != nil {
 		return
 	}
-	rule := d.Rule[strings.LastIndexByte(d.Rule, '/')+1:]
+	who := ""
+	if l.Function == stack.Resync {
+		who = "resync → "
+	}
 	switch d.Msg {
 	case "target changed":
 		verb := map[string]string{"register": "registered", "deregister": "deregistered"}[d.Verb]
@@ -82,13 +125,16 @@ func (n *narrator) line(l functions.Line) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.pods[d.Target] = d.Pod
-		after := "seen beside another pod's event" // its own may still be on its way
-		if d.Seconds != nil {
-			after = fmt.Sprintf("%.0f ms after the webhook saw it", 1000**d.Seconds)
+		why := "seen beside another pod's event" // its own may still be on its way
+		switch {
+		case d.Seconds != nil:
+			why = fmt.Sprintf("%.0f ms after the webhook saw it", 1000**d.Seconds)
+		case l.Function == stack.Resync:
+			why = "found by comparing: " + d.Reason
 		}
-		n.write("   → rule %s → %s %s (%s), %s", rule, verb, d.Target, d.Pod, after)
+		n.write("   → %srule %s → %s %s (%s), %s", who, lastPart(d.Rule), verb, d.Target, d.Pod, why)
 	case "removal held":
-		n.say("   → rule %s → removal of %s (%s) held: %s", rule, d.Target, d.Pod, d.Why)
+		n.say("   → %srule %s → removal of %s (%s) held: %s", who, lastPart(d.Rule), d.Target, d.Pod, d.Why)
 	}
 }
 
