@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,26 +202,37 @@ func snapshot(entries map[string]ruleEntry) Snapshot {
 // targets of those that are new, changed or not looked at for a while. A fault is
 // returned as long as it lasts. An error means that something was not read, and
 // that nothing may be removed (I8).
-func (b *RuleBook) Fresh(ctx context.Context) (Snapshot, error) {
+func (b *RuleBook) Fresh(ctx context.Context) (Snapshot, error) { return b.FreshOldest(ctx, 0) }
+
+// FreshOldest does the same and reads the targets of the n rules again that were
+// looked at longest ago: whoever asks round after round sees new constants soon,
+// and spreads the calls.
+func (b *RuleBook) FreshOldest(ctx context.Context, n int) (Snapshot, error) {
 	at := b.now()
 	rules, err := b.source.List(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
+	old := b.oldest(rules, n)
 	next := make([]ruleEntry, len(rules))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(targetReads)
 	for i, rule := range rules {
 		e, known := b.entry(rule.ARN)
-		if known && same(e.rule, rule) && at.Sub(e.targetsRead) < targetsMaxAge {
+		if known && same(e.rule, rule) && !old[rule.ARN] && at.Sub(e.targetsRead) < targetsMaxAge {
 			e.ruleRead = at
 			next[i] = e
 			continue
 		}
-		g.Go(func() (err error) {
-			next[i], err = b.readTargets(ctx, rule)
-			next[i].ruleRead = at
-			return err
+		g.Go(func() error {
+			e, err := b.readTargets(ctx, rule)
+			if err != nil {
+				return err
+			}
+			e.ruleRead = at
+			b.store(rule.ARN, e) // not lost if another one can't be read
+			next[i] = e
+			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -234,6 +246,23 @@ func (b *RuleBook) Fresh(ctx context.Context) (Snapshot, error) {
 	b.entries = entries
 	b.mu.Unlock()
 	return snapshot(entries), nil // not what others have put there meanwhile
+}
+
+// oldest returns the n rules whose targets were read longest ago.
+func (b *RuleBook) oldest(rules []binding.Rule, n int) map[string]bool {
+	read := make(map[string]time.Time, len(rules))
+	var arns []string
+	for _, r := range rules {
+		e, _ := b.entry(r.ARN)
+		read[r.ARN] = e.targetsRead
+		arns = append(arns, r.ARN)
+	}
+	slices.SortFunc(arns, func(x, y string) int { return cmp.Or(read[x].Compare(read[y]), cmp.Compare(x, y)) })
+	out := make(map[string]bool, n)
+	for _, arn := range arns[:min(n, len(arns))] {
+		out[arn] = true
+	}
+	return out
 }
 
 // readTargets reads the targets of a rule. A faulty one covers nothing.

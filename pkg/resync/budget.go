@@ -9,6 +9,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/plan"
+	"github.com/elbridge/elbridge/pkg/reconcile"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 	"github.com/elbridge/elbridge/pkg/telemetry"
 )
@@ -19,12 +20,20 @@ import (
 const (
 	describeRate, describeBurst = 10, 40
 	mutateRate, mutateBurst     = 4, 20
+	// EventBridge's guide has 50 calls a second for the operations on rules. The
+	// share of them is fixed: nothing else that runs all the time asks for rules.
+	rulesRate, rulesBurst = 20, 20
+	// oldestRules is how many rules have their targets read again in each round:
+	// five seconds' worth, so that constants are a minute old at most with 300 rules
+	// a bus, EventBridge's quota, and a round with up to 100.
+	oldestRules = 100
 )
 
 // budget is our share of the account's rates. Whoever waits for it is delayed,
 // never refused (P058, P059).
 type budget struct {
 	describe, mutate *rate.Limiter
+	rules            *rate.Limiter
 	meter            *telemetry.Meter
 	now              func() time.Time
 }
@@ -33,7 +42,8 @@ func newBudget(share float64, meter *telemetry.Meter, now func() time.Time) *bud
 	limiter := func(perSecond, burst float64) *rate.Limiter {
 		return rate.NewLimiter(rate.Limit(perSecond*share), max(1, int(burst*share)))
 	}
-	return &budget{describe: limiter(describeRate, describeBurst), mutate: limiter(mutateRate, mutateBurst), meter: meter, now: now}
+	return &budget{describe: limiter(describeRate, describeBurst), mutate: limiter(mutateRate, mutateBurst),
+		rules: rate.NewLimiter(rulesRate, rulesBurst), meter: meter, now: now}
 }
 
 // perSecond is how many groups may be described in a second.
@@ -52,6 +62,26 @@ func (b *budget) wait(ctx context.Context, l *rate.Limiter, n int, operation, ca
 	}
 	b.meter.Count(telemetry.AWSCallsTotal, 1, telemetry.DimOperation, operation, telemetry.DimCause, cause)
 	return nil
+}
+
+// pacedRules reads rules within our share of the account's rate.
+type pacedRules struct {
+	reconcile.Rules
+	budget *budget
+}
+
+func (p pacedRules) List(ctx context.Context) ([]binding.Rule, error) {
+	if err := p.budget.wait(ctx, p.budget.rules, 1, "ListRules", "rules"); err != nil {
+		return nil, err
+	}
+	return p.Rules.List(ctx)
+}
+
+func (p pacedRules) Targets(ctx context.Context, rule string) ([]binding.Target, error) {
+	if err := p.budget.wait(ctx, p.budget.rules, 1, "ListTargetsByRule", "rules"); err != nil {
+		return nil, err
+	}
+	return p.Rules.Targets(ctx, rule)
 }
 
 // paced is a group's API within our share of the account's rates.

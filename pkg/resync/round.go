@@ -71,7 +71,7 @@ func (rd *round) problem(format string, args ...any) {
 func (r *Resync) round(ctx context.Context, rd *round) {
 	rd.began, rd.outcomes = r.Now(), map[string]outcome{}
 	var err error
-	if rd.snapshot, err = r.rules.Fresh(ctx); err != nil {
+	if rd.snapshot, err = r.rules.FreshOldest(ctx, oldestRules); err != nil {
 		rd.problem("the rules were not read: nothing is compared: %v", err)
 		r.finish(ctx, rd)
 		return
