@@ -130,12 +130,30 @@ func TestFresh_I8(t *testing.T) {
 		t.Errorf("a page is missing: %+v, error %v, want the error alone", s, err)
 	}
 	bus.fails, bus.constants["wrong"] = "", constants("")
+	c.pass(time.Minute) // what was read beside the missing page is not read again so soon
 	if s, err := book.Fresh(t.Context()); err != nil || len(s.Faults) != 0 || len(s.Bindings) != 3 {
 		t.Errorf("once it is right: %+v, error %v", s, err)
 	}
 	delete(bus.constants, "b")
 	if s, err := book.Fresh(t.Context()); err != nil || len(s.Rules) != 2 || len(s.Bindings) != 2 {
 		t.Errorf("without rule b: %+v, error %v", s, err)
+	}
+}
+
+// Whoever asks round after round reads the targets of a few rules in each.
+func TestFreshOldest(t *testing.T) {
+	c := newClock()
+	bus := &rules{constants: map[string]string{"a": constants(""), "b": constants(""), "c": constants("")}}
+	book := reconcile.NewRuleBook(inTurn{bus, make(chan struct{}, 1)}, queueARN, c.now, nil)
+	for range 4 {
+		if _, err := book.FreshOldest(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(bus.asked)
+		c.pass(time.Second)
+	}
+	if got := strings.Join(bus.asked, " "); got != "a a b b c c" {
+		t.Errorf("targets were read of %s, want each at first, and then one a round in turn", got)
 	}
 }
 
