@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/bus"
@@ -21,7 +22,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
 
-// Calls in parallel: well below what an account may have of them a second.
+// Calls in parallel; of those to ELB newPace says how many a second.
 const (
 	ruleReads  = 8
 	groupReads = 4
@@ -84,6 +85,10 @@ func readRules(ctx context.Context, from ruleReader) ([]lint.Rule, error) {
 // that can't be read keeps nobody from the others; the problem is told with it,
 // and the error joins what was not read.
 func readGroups(ctx context.Context, bs []binding.Binding, from func(*binding.Binding) groupReader, targets bool) (map[string]explain.Group, error) {
+	return pacedGroups(ctx, bs, from, targets, newPace())
+}
+
+func pacedGroups(ctx context.Context, bs []binding.Binding, from func(*binding.Binding) groupReader, targets bool, pace *rate.Limiter) (map[string]explain.Group, error) {
 	out := map[string]explain.Group{}
 	var unread []error
 	var mu sync.Mutex
@@ -98,7 +103,7 @@ func readGroups(ctx context.Context, bs []binding.Binding, from func(*binding.Bi
 		}
 		seen[ref] = true
 		g.Go(func() error {
-			read, err := readGroup(ctx, from(b), b.Group, targets)
+			read, err := pacedGroup(ctx, from(b), b.Group, targets, pace)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -115,6 +120,13 @@ func readGroups(ctx context.Context, bs []binding.Binding, from func(*binding.Bi
 }
 
 func readGroup(ctx context.Context, from groupReader, ref binding.GroupRef, targets bool) (explain.Group, error) {
+	return pacedGroup(ctx, from, ref, targets, newPace())
+}
+
+func pacedGroup(ctx context.Context, from groupReader, ref binding.GroupRef, targets bool, pace *rate.Limiter) (explain.Group, error) {
+	if err := pace.WaitN(ctx, factsCalls); err != nil {
+		return explain.Group{}, err
+	}
 	f, err := from.Facts(ctx, ref)
 	switch {
 	case errors.Is(err, targetgroup.ErrNotFound):
@@ -126,6 +138,9 @@ func readGroup(ctx context.Context, from groupReader, ref binding.GroupRef, targ
 	}
 	out := explain.Group{Group: lint.Group{Group: f.Group, Name: f.Name, Protocol: f.Protocol, Tags: f.Tags, DeregistrationDelay: f.DeregistrationDelay}}
 	if targets {
+		if err := pace.Wait(ctx); err != nil {
+			return explain.Group{}, err
+		}
 		if out.Targets, err = from.Health(ctx, f.Group); err != nil {
 			return explain.Group{}, err
 		}
