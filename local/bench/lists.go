@@ -73,6 +73,9 @@ func listsOf(ctx context.Context, r *Report, say func(string, ...any), dir, list
 			return err
 		}
 		l.how = map[bool]string{true: "gzip", false: "no compression"}[zip]
+		if _, err := l.run(ctx, nil, "--how", "decode"); err != nil { // the server puts its pages together
+			return err
+		}
 		for _, m := range []struct{ how, what, goal string }{
 			{"each", "Each, nothing kept", map[bool]string{true: "< 10 s"}[pods == fleetPods]},
 			{"pods", "Each, every pod kept", ""},
@@ -95,23 +98,27 @@ type listing struct {
 
 func (l *listing) name(what string) string { return fmt.Sprintf("%d pods: %s", l.pods, what) }
 
-// measure lists twice: the first time the server puts its pages together.
+// measure lists twice, and takes the run that cost less: what others do on the
+// machine costs caches and clock.
 func (l *listing) measure(ctx context.Context, r *Report, how, what, goal string) error {
 	var cost usage.Cost
 	var bytesOut int64
-	for range 2 {
+	for n := range 2 {
 		before, err := l.f.Counts(ctx)
 		if err != nil {
 			return err
 		}
-		if cost, err = l.run(ctx, nil, "--how", how); err != nil {
+		c, err := l.run(ctx, nil, "--how", how)
+		if err != nil {
 			return err
 		}
 		after, err := l.f.Counts(ctx)
 		if err != nil {
 			return err
 		}
-		bytesOut = after.BytesOut - before.BytesOut
+		if bytesOut = after.BytesOut - before.BytesOut; n == 0 || c.CPU < cost.CPU {
+			cost = c
+		}
 	}
 	if cost.Pods != l.pods {
 		return fmt.Errorf("%s: %d pods, want %d", what, cost.Pods, l.pods)

@@ -23,7 +23,7 @@ const (
 	// canaries: every 25th pod of a service is a canary.
 	canaries = 25
 	// variables of each of a pod's three containers.
-	variables = 14
+	variables = 6
 )
 
 // born is when the fleet's pods were made.
