@@ -17,7 +17,7 @@ func (p *Picture) Follow(bs []binding.Binding) {
 	defer p.mu.Unlock()
 	var patterns []*eventpattern.Pattern
 	var selections []eventpattern.Selection
-	next, known := patternSet{has: map[int32]bool{}}, p.follows
+	next, known := patternSet{has: map[int32]bool{}}, true
 	for i := range bs {
 		pattern := bs[i].Pattern
 		id := p.names.id(pattern.String())

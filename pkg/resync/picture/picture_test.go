@@ -89,6 +89,21 @@ func TestFollow(t *testing.T) {
 	})
 }
 
+// A pattern that is followed no more was not lost by the pod's doing, whatever
+// its labels are meanwhile.
+func TestRuleGoesAsLabelsChange_I9(t *testing.T) {
+	bubble(t, func(s *scene) {
+		s.set("a", pod("shop web 10.64.1.1"))
+		s.Follow(bindings(t, "web"))
+		s.wantComplete(true)
+		s.with(func() { s.mute = true })
+		s.change("a", func(p *podevent.Pod) { p.Labels = map[string]string{"app": "api"} })
+		s.Follow(bindings(t, "api"))
+		s.want(bindings(t, "web", "api"), "a:1")
+		s.wantPast("10.64.1.1", "")
+	})
+}
+
 // As long as a new pattern's pods were not all seen, the picture isn't complete,
 // and says what it knows.
 func TestNewPattern_I8(t *testing.T) {

@@ -132,9 +132,7 @@ func (p *Picture) list(ctx context.Context, s *scope, turn chan struct{}) (revis
 	revision, err = p.Source.Each(ctx, s.Scope, func(pod *podevent.Pod) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if s.epoch == p.epoch {
-			p.take(s, pod)
-		}
+		p.take(s, pod)
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,9 +161,6 @@ func (p *Picture) watch(ctx context.Context, s *scope, revision string, failures
 	err := p.Source.Watch(ctx, s.Scope, revision, func(c cluster.Change) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if s.epoch != p.epoch {
-			return
-		}
 		s.heard(p.Now())
 		if c.Kind != cluster.Opened {
 			*failures = 0

@@ -12,7 +12,7 @@ import (
 // lock.
 func (p *Picture) take(s *scope, pod *podevent.Pod) {
 	old := p.store.pods[pod.UID]
-	if old != nil && old.pod.ResourceVersion == pod.ResourceVersion && pod.ResourceVersion != "" {
+	if old != nil && old.pod.ResourceVersion == pod.ResourceVersion && pod.ResourceVersion != "" && old.epoch == p.epoch {
 		old.list = s.list
 		return // the same object, matched before
 	}
