@@ -23,6 +23,8 @@ const (
 	ResyncSchedule = "elbridge-resync"   // rule of the default bus
 	TriggersRule   = "elbridge-triggers" // rule of our bus: what the webhook says that asks for a round
 
+	triggersPattern = `{"source":["elbridge"],"detail-type":["Webhook Started","Events Dropped"]}`
+
 	resyncARN = "arn:aws:lambda:" + Region + ":" + Account + ":function:" + Resync
 )
 
@@ -57,7 +59,7 @@ func (a *AWS) setUpResync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.forward(ctx, Bus, TriggersRule, `{"source":["elbridge"],"detail-type":["Webhook Started","Events Dropped"]}`, "", types.Target{
+	return a.forward(ctx, Bus, TriggersRule, triggersPattern, "", types.Target{
 		Id: new("resync"), Arn: new(ResyncQueueARN),
 		RetryPolicy:      &types.RetryPolicy{MaximumEventAgeInSeconds: new(int32(900)), MaximumRetryAttempts: new(int32(185))},
 		DeadLetterConfig: &types.DeadLetterConfig{Arn: new(ResyncDeadARN)},
