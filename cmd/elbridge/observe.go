@@ -176,7 +176,7 @@ func (r observeResult) table(w io.Writer) {
 func verdictOf(b *preview.Report) string {
 	switch {
 	case len(b.Unknown) > 0:
-		return fmt.Sprintf("not known: %s; %s that no pod which was read claims", strings.Join(b.Unknown, ", "), count(b.Unjudged, "target"))
+		return fmt.Sprintf("not known: %s; of its targets %d are claimed by no pod that was read", strings.Join(b.Unknown, ", "), b.Unjudged)
 	case b.Agrees():
 		return "agrees: managing it changes nothing"
 	case b.Mode == binding.Manage:
