@@ -121,7 +121,7 @@ func (o *resyncOptions) run(cmd *cobra.Command) error {
 		}
 		r.Groups = append(r.Groups, arn)
 	}
-	a := asker{poller: newPoller(), queue: sqs.NewFromConfig(cfg), log: newAuditLog(cfg, o.logGroup), lookup: os.Getenv}
+	a := asker{poller: newPoller(), queue: sqs.NewFromConfig(cfg), log: newAuditLog(cfg, o.logGroup), lookup: os.Getenv, stderr: cmd.ErrOrStderr()}
 	res, err := a.ask(ctx, o, r)
 	if err != nil {
 		return unlessInterrupted(ctx, err)
@@ -147,6 +147,7 @@ type asker struct {
 	queue  queueAPI
 	log    auditLog
 	lookup func(string) string // of the environment
+	stderr io.Writer
 }
 
 func (a *asker) ask(ctx context.Context, o *resyncOptions, r targetevent.Request) (resyncResult, error) {
@@ -164,6 +165,7 @@ func (a *asker) ask(ctx context.Context, o *resyncOptions, r targetevent.Request
 	if err := send(ctx, a.queue, url, r, o.dryRun); err != nil || !o.wait {
 		return res, err
 	}
+	_, _ = fmt.Fprintf(a.stderr, "request %s was sent, its answer is waited for\n", r.ID) // for those who interrupt: it stands
 	done, err := a.until(ctx, o.timeout, func() (done, slower bool, err error) {
 		res.Answer, err = answer(ctx, a.log, r.ID, sent.Add(-clockSkew), a.now().Add(clockSkew))
 		if errors.Is(err, audit.ErrThrottled) {

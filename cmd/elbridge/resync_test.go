@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -103,7 +104,7 @@ func TestResync(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tt.o.timeout = time.Minute
 			q, log := &requests{}, &events{answer: tt.answer, after: 2}
-			a := asker{poller: (&clock{at: at}).poller(), queue: q, log: log, lookup: func(string) string { return "" }}
+			a := asker{poller: (&clock{at: at}).poller(), queue: q, log: log, lookup: func(string) string { return "" }, stderr: io.Discard}
 			r := targetevent.Request{ID: newID(), Groups: []string{groupARN}, By: "arn:kim", Reason: "why not"}
 			res, err := a.ask(context.Background(), &tt.o, r)
 			if err != nil {
@@ -138,7 +139,7 @@ func TestResync(t *testing.T) {
 // Nobody is asked where the answer can't be read, or there is nobody to ask.
 func TestResync_NotAsked(t *testing.T) {
 	q := &requests{}
-	a := asker{poller: (&clock{}).poller(), queue: q, log: &events{err: errors.New("no log")}, lookup: func(string) string { return "" }}
+	a := asker{poller: (&clock{}).poller(), queue: q, log: &events{err: errors.New("no log")}, lookup: func(string) string { return "" }, stderr: io.Discard}
 	if _, err := a.ask(context.Background(), &resyncOptions{wait: true}, targetevent.Request{ID: "id"}); err == nil || len(q.bodies) > 0 {
 		t.Errorf("error %v, sent %v", err, q.bodies)
 	}
@@ -157,6 +158,16 @@ func TestResync_NotAsked(t *testing.T) {
 		if got, err := queueURL(context.Background(), q, given, func(string) string { return "environment" }); got != url || err != nil {
 			t.Errorf("%s: %s, %v", url, got, err)
 		}
+	}
+}
+
+func TestResync_Interrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var stderr bytes.Buffer
+	a := asker{poller: (&clock{stop: cancel}).poller(), queue: &requests{}, log: &events{}, lookup: func(string) string { return "" }, stderr: &stderr}
+	_, err := a.ask(ctx, &resyncOptions{wait: true, timeout: time.Hour}, targetevent.Request{ID: "id"})
+	if exit, ok := errors.AsType[exitError](unlessInterrupted(ctx, err)); !ok || exit.code != 130 || !strings.Contains(stderr.String(), "request id was sent") {
+		t.Errorf("error %v, said %q", err, stderr.String())
 	}
 }
 
