@@ -63,12 +63,15 @@ func TestEventReachesLogGroup(t *testing.T) {
 func TestEventsForLogGroupThatAreNotLogged(t *testing.T) {
 	t.Parallel()
 	const there = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"logs:*","Resource":"arn:aws:logs:eu-west-1:111122223333:log-group:/there:*"}]}`
-	tests := map[string]struct{ arn, policy, code string }{
-		"no group":            {logGroupARN + "-not", trust, "NO_RESOURCE"},
-		"no policy":           {logGroupARN, "", "NO_PERMISSIONS"},
-		"for another group":   {logGroupARN, there, "NO_PERMISSIONS"},
-		"for another service": {logGroupARN, strings.Replace(trust, `"events.amazonaws.com",`, "", 1), "NO_PERMISSIONS"},
-		"one of two actions":  {logGroupARN, strings.Replace(trust, `"logs:CreateLogStream",`, "", 1), "NO_PERMISSIONS"},
+	tests := map[string]struct{ arn, policy, input, code string }{
+		"no group":            {logGroupARN + "-not", trust, "", "NO_RESOURCE"},
+		"no policy":           {logGroupARN, "", "", "NO_PERMISSIONS"},
+		"for another group":   {logGroupARN, there, "", "NO_PERMISSIONS"},
+		"for another service": {logGroupARN, strings.Replace(trust, `"events.amazonaws.com",`, "", 1), "", "NO_PERMISSIONS"},
+		"one of two actions":  {logGroupARN, strings.Replace(trust, `"logs:CreateLogStream",`, "", 1), "", "NO_PERMISSIONS"},
+		"a time that is none": {logGroupARN, trust, `{"timestamp":"noon","message":"m"}`, "SDK_CLIENT_ERROR"},
+		"long ago":            {logGroupARN, trust, `{"timestamp":1000,"message":"m"}`, "SDK_CLIENT_ERROR"},
+		"nothing to say":      {logGroupARN, trust, `{"timestamp":1000,"message":""}`, "SDK_CLIENT_ERROR"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,6 +84,9 @@ func TestEventsForLogGroupThatAreNotLogged(t *testing.T) {
 			}
 			dead, deadARN := w.open(t, "dead")
 			target := to("log", tt.arn)
+			if tt.input != "" {
+				target.Input = &tt.input
+			}
 			target.DeadLetterConfig = &types.DeadLetterConfig{Arn: &deadARN}
 			w.rule(t, "audit", anyPod, target)
 			w.put(t, podEvent(`{}`))
