@@ -66,9 +66,8 @@ func (r *Registrar) look(w *groupWork, bs []binding.Binding, pods []claim.Seen) 
 
 // noPort is the event about a port name that a selected pod does not declare.
 func noPort(w *groupWork, b *binding.Binding, p claim.Portless) targetevent.BindingInvalid {
-	msg := w.hints[0]
 	return targetevent.BindingInvalid{
-		Cause: targetevent.Cause{Kind: targetevent.Hint, EventID: msg.EventID, MessageID: msg.msg.ID},
+		Cause: w.hints[0].cause(),
 		Rule:  b.Rule, TargetID: b.TargetID, TargetGroup: w.Group.ARN, Mode: string(b.Mode),
 		Problem: p.Problem(b.Port.Name),
 	}
