@@ -84,11 +84,11 @@ func (n *narrator) event(detailType string, detail []byte) {
 }
 
 func effects(all []targetevent.Effect) string {
-	text := ""
+	var text strings.Builder
 	for _, e := range all {
-		text += fmt.Sprintf("; its group gains %d, loses %d, holds %d", e.Gain, e.Lose, e.Hold)
+		_, _ = fmt.Fprintf(&text, "; its group gains %d, loses %d, holds %d", e.Gain, e.Lose, e.Hold)
 	}
-	return text
+	return text.String()
 }
 
 func joined[T ~string](all []T) string {

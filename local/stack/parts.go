@@ -22,7 +22,7 @@ func (s *Stack) parts(ctx, run context.Context, rie string, binaries cluster.Bin
 		{"the nodes", func() error { return s.startNodes(ctx, run) }},
 	}
 	if s.Config.Way != WayResync {
-		parts = append(parts, part{"the registrar", func() error { s.StartRegistrar(); return nil }})
+		parts = append(parts, part{"the registrar", func() error { s.StartRegistrar(); return nil }}) //nolint:contextcheck // it lives as long as the stack
 	}
 	parts = append(parts, part{"the webhook", func() error { return s.startWebhook(ctx) }})
 	switch {
