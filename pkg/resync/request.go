@@ -82,7 +82,7 @@ const maxRequestAge = 10 * time.Minute
 func (r *Resync) receive(ctx context.Context, until time.Time) []wish {
 	for {
 		left := until.Sub(r.Now())
-		if left <= 0 || ctx.Err() != nil {
+		if left <= 0 || left > r.Config.Interval || ctx.Err() != nil { // more is left only by a clock that was turned back
 			return nil
 		}
 		if r.Inbox == nil || left < time.Second { // SQS counts whole seconds; less would be no wait

@@ -129,21 +129,25 @@ func (r *Resync) Run(ctx context.Context, run string) {
 	r.Log.InfoContext(ctx, "run begins", "run_id", run, "until", end)
 	for number := 1; ctx.Err() == nil; {
 		began := r.Now()
-		r.round(ctx, &round{run: run, number: number})
+		r.round(ctx, &round{run: run, number: number, began: began})
 		number++
-		for next := began.Add(r.Config.Interval); ctx.Err() == nil && r.Now().Before(next); {
+		for next := began.Add(r.Config.Interval); ctx.Err() == nil && within(r.Now(), began, next); {
 			for _, w := range r.receive(ctx, next) {
 				if !w.asked() {
 					r.hurry(w)
 					continue
 				}
-				r.round(ctx, &round{run: run, number: number, wish: &w})
+				r.round(ctx, &round{run: run, number: number, began: r.Now(), wish: &w})
 				number++
 			}
 		}
 	}
 	r.Log.InfoContext(context.WithoutCancel(ctx), "run ends", "run_id", run)
 }
+
+// within reports whether a moment is in a span. A clock that was turned back ends
+// the span as one that went on does.
+func within(at, from, to time.Time) bool { return !at.Before(from) && at.Before(to) }
 
 // hurry has groups compared in the next round: somebody knows that their hints
 // may be lost.

@@ -69,7 +69,7 @@ func (rd *round) problem(format string, args ...any) {
 
 // round reads the rules, finds the groups, waits for the pictures and compares.
 func (r *Resync) round(ctx context.Context, rd *round) {
-	rd.began, rd.outcomes = r.Now(), map[string]outcome{}
+	rd.outcomes = map[string]outcome{}
 	var err error
 	if rd.snapshot, err = r.rules.FreshOldest(ctx, oldestRules); err != nil {
 		rd.problem("the rules were not read: nothing is compared: %v", err)
@@ -197,11 +197,11 @@ func (r *Resync) touchedAt(bs []binding.Binding) time.Time {
 // ago, and reports whether it did: then the group is to be looked at anew. An
 // operator who asks does not wait.
 func (r *Resync) settles(ctx context.Context, rd *round, lk *look) bool {
-	wait := min(hintTime, r.Config.Interval/2) - r.Now().Sub(r.touchedAt(lk.bindings))
-	if rd.wish != nil || wait <= 0 {
+	most, age := min(hintTime, r.Config.Interval/2), r.Now().Sub(r.touchedAt(lk.bindings))
+	if rd.wish != nil || age < 0 || age >= most {
 		return false
 	}
-	return r.Sleep(ctx, wait) == nil
+	return r.Sleep(ctx, most-age) == nil
 }
 
 // compareAll compares groups, several at once. One never keeps another waiting.
@@ -214,20 +214,20 @@ func (r *Resync) compareAll(ctx context.Context, rd *round, turn []string) {
 				return nil
 			}
 			of := rd.groups[arn]
-			began := r.Now()
 			if !slices.ContainsFunc(of.bindings, func(b binding.Binding) bool { return b.Enabled }) {
-				rd.done(r, arn, began, outcome{}) // every rule is disabled: it keeps what it has (I8)
+				rd.done(r, arn, outcome{}) // every rule is disabled: it keeps what it has (I8)
 				return nil
 			}
-			rd.done(r, arn, began, r.compare(ctx, rd, r.lookAt(rd, of)))
+			rd.done(r, arn, r.compare(ctx, rd, r.lookAt(rd, of)))
 			return nil
 		})
 	}
 	_ = g.Wait() // the outcomes carry the errors
 }
 
-// done keeps the outcome of a comparison.
-func (rd *round) done(r *Resync, arn string, began time.Time, o outcome) {
+// done keeps the outcome of a comparison. The group is due again an interval, or
+// a period, after this round began: by its own time it would miss the next one.
+func (rd *round) done(r *Resync, arn string, o outcome) {
 	rd.mu.Lock()
 	defer rd.mu.Unlock()
 	rd.outcomes[arn] = o
@@ -235,7 +235,7 @@ func (rd *round) done(r *Resync, arn string, began time.Time, o outcome) {
 	if o.err != nil {
 		rd.problems = append(rd.problems, fmt.Sprintf("target group %s: %v", arn, o.err))
 	}
-	r.slots[arn] = slot{compared: began, dirty: o.again}
+	r.slots[arn] = slot{compared: rd.began, dirty: o.again}
 }
 
 // lookAt prepares a comparison: which clusters it needs, and whether all of them

@@ -28,7 +28,7 @@ func due(groups []string, slots map[string]slot, now time.Time, perSecond float6
 		s := slots[g]
 		age := now.Sub(s.compared)
 		switch {
-		case age >= 2*period:
+		case age >= 2*period, age < 0: // the clock was turned back
 			return overdue, true
 		case s.dirty && age >= interval:
 			return dirty, true
