@@ -24,25 +24,23 @@ const (
 )
 
 // act makes the changes of a confirmed plan and notes what became of each. It
-// reports whether something was changed, so that another look is due.
-func (c *comparison) act(ctx context.Context, changes plan.Changes, v claim.View) bool {
+// reports whether something was changed, so that another look is due. What can't
+// be mended now is told of by the last look, and so once.
+func (c *comparison) act(ctx context.Context, changes plan.Changes, v claim.View, last bool) bool {
 	found := drift.Classify(changes, drift.Group{Claims: v.Claims, Current: c.current, Zones: reconcile.Zones(c.bindings)})
-	c.portless(v)
-	for _, ch := range c.foreign {
-		if ch.UID != "" { // it was one of our pods'
-			c.note(drift.Finding{Kind: drift.Extra, Change: ch}, ActionReported, string(ch.Hold))
-		}
+	made := c.mend(ctx, found)
+	if !made || last {
+		c.leave(ctx, found, v)
 	}
-	var add, remove []plan.Change
+	return made
+}
+
+// leave tells of what is held, waits or can't be mended.
+func (c *comparison) leave(ctx context.Context, found []drift.Finding, v claim.View) {
 	held := plan.Changes{}
 	for _, f := range found {
-		c.r.Meter.Count(telemetry.DriftTotal, 1, telemetry.DimKind, string(f.Kind))
 		f.Cause = c.cause(f.Kind)
 		switch f.Act {
-		case drift.Register:
-			add = c.take(add, f, ActionWouldRegister)
-		case drift.Deregister:
-			remove = c.take(remove, f, ActionWouldDeregister)
 		case drift.Hold:
 			held.Held = append(held.Held, f.Change)
 			c.note(f, ActionHeld, string(f.Hold))
@@ -51,14 +49,39 @@ func (c *comparison) act(ctx context.Context, changes plan.Changes, v claim.View
 			c.out.again = true
 		case drift.Report:
 			c.note(f, ActionReported, "")
+		default:
+			continue
+		}
+		c.r.Meter.Count(telemetry.DriftTotal, 1, telemetry.DimKind, string(f.Kind))
+	}
+	for _, ch := range c.foreign {
+		if ch.UID != "" { // it was one of our pods'
+			c.note(drift.Finding{Kind: drift.Extra, Change: ch}, ActionReported, string(ch.Hold))
 		}
 	}
 	if c.rd.dryRun() {
-		return false
+		return
 	}
+	c.portless(v)
 	c.r.hands.Held(ctx, c.work, held, c.current)
 	c.out.again = c.out.again || len(held.Held) > 0
-	made := false
+}
+
+// mend registers and deregisters, and reports whether something was changed.
+func (c *comparison) mend(ctx context.Context, found []drift.Finding) (made bool) {
+	var add, remove []plan.Change
+	for _, f := range found {
+		f.Cause = c.cause(f.Kind)
+		switch f.Act {
+		case drift.Register:
+			add = c.take(add, f, ActionWouldRegister)
+		case drift.Deregister:
+			remove = c.take(remove, f, ActionWouldDeregister)
+		default:
+			continue
+		}
+		c.r.Meter.Count(telemetry.DriftTotal, 1, telemetry.DimKind, string(f.Kind))
+	}
 	if len(add) > 0 {
 		add = c.news(add, true)
 		made = c.done(add, c.r.hands.Register(ctx, c.work, add), ActionRegistered, ActionWouldRegister)

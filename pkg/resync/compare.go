@@ -68,7 +68,7 @@ func (r *Resync) compare(ctx context.Context, rd *round, lk *look) outcome {
 			c.out.effect = effect(lk.g.ARN, changes)
 		}
 		changes, v = c.confirm(ctx, changes, v)
-		if !c.act(ctx, changes, v) {
+		if !c.act(ctx, changes, v, pass == maxPasses) {
 			return c.out
 		}
 		if err := c.readAgain(ctx, changes); err != nil {
