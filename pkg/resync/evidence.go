@@ -69,7 +69,7 @@ func (s *scene) judge(k claim.Key) plan.Evidence {
 		}
 		ev := s.of(p) // it is there, and only does not ask for traffic now
 		if s.view.Emptied[p.UID] {
-			ev.Witness = plan.Emptied
+			ev.Witness, ev.Shown = plan.Emptied, s.view.Within[p.UID]
 		}
 		return ev
 	}
