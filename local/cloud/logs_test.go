@@ -111,20 +111,6 @@ func TestFilterLogEventsLooksAtSoMuchAPage(t *testing.T) {
 	}
 }
 
-func TestLogGroupsAreBounded(t *testing.T) {
-	t.Parallel()
-	w := start(t)
-	w.group(t, logGroup)
-	long := strings.Repeat("x", 900<<10)
-	for range 80 { // 70 MiB
-		w.write(t, long)
-	}
-	out := must[*cloudwatchlogs.DescribeLogGroupsOutput](t)(w.logs().DescribeLogGroups(t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: aws.String(logGroup)}))
-	if got := *out.LogGroups[0].StoredBytes; got > 64<<20 || got < 32<<20 {
-		t.Errorf("%d bytes are kept", got)
-	}
-}
-
 func TestLogGroups(t *testing.T) {
 	t.Parallel()
 	w := start(t)

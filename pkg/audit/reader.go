@@ -13,13 +13,13 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// What one reading may cost. A page may be empty and have another one behind it,
-// so that only a number of pages bounds their number.
-const (
-	maxPages  = 500
-	maxEvents = 10_000
-	maxBytes  = 64 << 20 // of the events that are kept
-)
+// bounds are what one reading may cost. A page may be empty and have another one
+// behind it, so that only a number of pages bounds their number.
+type bounds struct{ pages, events, bytes int }
+
+// most is a minute of pages, at the ten a second that an account has in some
+// regions, as many events as a full page has, and memory that a function has.
+var most = bounds{pages: 600, events: 10_000, bytes: 64 << 20}
 
 // firstDay is the earliest time from which the log can be read backwards (API
 // reference). elbridge is younger.
@@ -42,11 +42,12 @@ type API interface {
 type Reader struct {
 	api     API
 	group   string
+	most    bounds
 	skipped atomic.Int64
 }
 
 // New returns a reader of the log group of that name.
-func New(api API, logGroup string) *Reader { return &Reader{api: api, group: logGroup} }
+func New(api API, logGroup string) *Reader { return &Reader{api: api, group: logGroup, most: most} }
 
 // Skipped is how many lines that are no events the reader has met so far.
 func (r *Reader) Skipped() int64 { return r.skipped.Load() }
@@ -60,9 +61,9 @@ func (r *Reader) Events(ctx context.Context, q Query) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &finding{query: q, seen: map[string]bool{}}
+	found := &finding{query: q, most: r.most, seen: map[string]bool{}}
 	in := r.input(q)
-	for range maxPages {
+	for range r.most.pages {
 		out, err := r.api.FilterLogEvents(ctx, in)
 		if err != nil {
 			return nil, r.fault(err)
@@ -95,6 +96,7 @@ func (r *Reader) input(q Query) *cloudwatchlogs.FilterLogEventsInput {
 // finding is what a reading has found so far, the newest first.
 type finding struct {
 	query  Query
+	most   bounds
 	seen   map[string]bool
 	events []Event
 	bytes  int
@@ -124,7 +126,7 @@ func (f *finding) take(lines []types.FilteredLogEvent) (skipped int64) {
 
 // enough says whether there is no room for another event.
 func (f *finding) enough() bool {
-	return f.limited() || len(f.events) >= maxEvents || f.bytes >= maxBytes
+	return f.limited() || len(f.events) >= f.most.events || f.bytes >= f.most.bytes
 }
 
 // limited says whether as many were found as were asked for.
@@ -134,7 +136,7 @@ func (f *finding) result(group string) ([]Event, error) {
 	sortByTime(f.events)
 	if f.full && !f.limited() {
 		return f.events, fmt.Errorf("%w: %d events of %s in %d pages or %d MiB at most: ask for a shorter time, a target group or an address",
-			ErrIncomplete, maxEvents, group, maxPages, maxBytes>>20)
+			ErrIncomplete, f.most.events, group, f.most.pages, f.most.bytes>>20)
 	}
 	return f.events, nil
 }

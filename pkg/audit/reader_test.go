@@ -161,48 +161,38 @@ func TestEventsRefusesQueries(t *testing.T) {
 }
 
 func TestEventsIsBounded(t *testing.T) {
-	t.Run("pages", func(t *testing.T) {
-		api := &fake{pages: [][]string{{line("a", "x", 0, "{}")}, {}}, endless: true}
-		events, err := New(api, "log").Events(t.Context(), Query{})
-		if !errors.Is(err, ErrIncomplete) || len(api.calls) != maxPages || ids(events) != "a" {
-			t.Errorf("%d calls, %d events, error %v", len(api.calls), len(events), err)
-		}
-	})
-	t.Run("events", func(t *testing.T) {
-		var page []string
-		for i := range maxEvents + 1 {
-			page = append(page, line(fmt.Sprint(i), "x", -i, "{}"))
-		}
-		events, err := New(&fake{pages: [][]string{page}}, "log").Events(t.Context(), Query{})
-		if !errors.Is(err, ErrIncomplete) || len(events) != maxEvents || events[maxEvents-1].ID != "0" {
-			t.Errorf("%d events, error %v", len(events), err)
-		}
-	})
-	t.Run("just so many", func(t *testing.T) {
-		var page []string
-		for i := range maxEvents {
-			page = append(page, line(fmt.Sprint(i), "x", -i, "{}"))
-		}
-		if events, err := New(&fake{pages: [][]string{page}}, "log").Events(t.Context(), Query{}); err != nil || len(events) != maxEvents {
-			t.Errorf("%d events, error %v", len(events), err)
-		}
-	})
-	t.Run("bytes", func(t *testing.T) {
-		big := `"` + strings.Repeat("x", 200<<10) + `"`
-		var pages [][]string
-		for i := range 400 { // 80 MiB
-			pages = append(pages, []string{line(fmt.Sprint(i), "x", -i, big)})
-		}
-		if events, err := New(&fake{pages: pages}, "log").Events(t.Context(), Query{}); !errors.Is(err, ErrIncomplete) || len(events) > 330 {
-			t.Errorf("%d events, error %v", len(events), err)
-		}
-	})
-	t.Run("the limit ends the reading", func(t *testing.T) {
-		api := &fake{pages: [][]string{{line("a", "x", 0, "{}")}}, endless: true}
-		if events, err := New(api, "log").Events(t.Context(), Query{Limit: 1}); err != nil || len(events) != 1 || len(api.calls) != 1 {
-			t.Errorf("%d events after %d calls, error %v", len(events), len(api.calls), err)
-		}
-	})
+	var lines []string // 0 is the newest
+	for i := range 6 {
+		lines = append(lines, line(fmt.Sprint(i), "x", -i, "{}"))
+	}
+	size := len(lines[0])
+	tests := map[string]struct {
+		most  bounds
+		api   fake
+		q     Query
+		want  string
+		whole bool
+		calls int
+	}{
+		"pages without end":        {bounds{pages: 7, events: 9, bytes: 9999}, fake{pages: [][]string{lines[:1], {}}, endless: true}, Query{}, "0", false, 7},
+		"so many pages":            {bounds{pages: 2, events: 9, bytes: 9999}, fake{pages: [][]string{lines[:1], {}}}, Query{}, "0", true, 2},
+		"events":                   {bounds{pages: 9, events: 5, bytes: 9999}, fake{pages: [][]string{lines, {}}}, Query{}, "4 3 2 1 0", false, 1},
+		"so many events":           {bounds{pages: 9, events: 6, bytes: 9999}, fake{pages: [][]string{lines}}, Query{}, "5 4 3 2 1 0", true, 1},
+		"bytes":                    {bounds{pages: 9, events: 9, bytes: 2 * size}, fake{pages: [][]string{lines[:2], lines[2:]}}, Query{}, "1 0", false, 2},
+		"so many bytes":            {bounds{pages: 9, events: 9, bytes: 2 * size}, fake{pages: [][]string{lines[:2], {}}}, Query{}, "1 0", true, 2},
+		"a limit ends the reading": {bounds{pages: 9, events: 9, bytes: 9999}, fake{pages: [][]string{lines[:2], {}}, endless: true}, Query{Limit: 2}, "1 0", true, 1},
+		"a limit past the bounds":  {bounds{pages: 9, events: 2, bytes: 9999}, fake{pages: [][]string{lines}}, Query{Limit: 3}, "1 0", false, 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := New(&tt.api, "log")
+			r.most = tt.most
+			events, err := r.Events(t.Context(), tt.q)
+			if ids(events) != tt.want || (err == nil) != tt.whole || err != nil && !errors.Is(err, ErrIncomplete) || len(tt.api.calls) != tt.calls {
+				t.Errorf("%s after %d calls, error %v", ids(events), len(tt.api.calls), err)
+			}
+		})
+	}
 }
 
 func TestEventsFails(t *testing.T) {
