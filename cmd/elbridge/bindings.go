@@ -171,7 +171,7 @@ func (r bindingsResult) table(w io.Writer) {
 		if b.Target != "" && b.Target != "registrar" {
 			rule += "/" + b.Target
 		}
-		row(w, rule, b.Group, b.State, number(b.Pods), number(b.Claims), number(b.Targets), number(b.Healthy), number(b.Draining), drift(b), b.Note)
+		row(w, rule, b.Group, b.State, number(b.Pods), number(b.Claims), number(b.Targets), number(b.Healthy), number(b.Draining), driftCell(b), b.Note)
 	}
 }
 
@@ -182,8 +182,8 @@ func number(n *int) string {
 	return fmt.Sprint(*n)
 }
 
-// drift is "0", "+2", "-1", "+2 -1", or nothing where it is not known.
-func drift(b explain.Row) string {
+// driftCell is "0", "+2", "-1", "+2 -1", or nothing where it is not known.
+func driftCell(b explain.Row) string {
 	if b.Claims == nil || b.Targets == nil {
 		return ""
 	}

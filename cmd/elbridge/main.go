@@ -36,7 +36,7 @@ func root() *cobra.Command {
 	s := &shared{}
 	s.add(cmd)
 	cmd.AddCommand(adoptCommand(s), lintCommand(s), bindingsCommand(s), explainCommand(s), renderCommand())
-	cmd.AddCommand(patternCommand(), observeCommand(s), planCommand(s))
+	cmd.AddCommand(patternCommand(), observeCommand(s), planCommand(s), statusCommand(s))
 	cmd.AddCommand(freezeCommand(s), unfreezeCommand(s), waitCommand(s), resyncCommand(s), historyCommand(s), driftCommand(s))
 	return cmd
 }

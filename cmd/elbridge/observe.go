@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/elbridge/elbridge/pkg/binding"
-	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/preview"
 	"github.com/elbridge/elbridge/pkg/targetevent"
 )
@@ -196,7 +195,7 @@ func keyLines(line func(string, ...any), what string, ks []targetevent.Key) {
 			line("  %s: and %d more", what, len(ks)-shownKeys)
 			return
 		}
-		text := claim.Key{ID: k.ID, Port: k.Port}.String()
+		text := target(k)
 		if k.Pod != "" {
 			text += " pod " + k.Pod
 		}

@@ -53,7 +53,7 @@ func (w *World) Overview(pods []*podevent.Pod) ([]Row, error) {
 	of := make([]*group, len(w.Bindings))
 	for i := range w.Bindings {
 		b := &w.Bindings[i]
-		rows = append(rows, Row{Rule: ruleName(b.Rule), Target: b.TargetID, Group: lint.GroupName(b.Group), State: stateOf(b)})
+		rows = append(rows, Row{Rule: ruleName(b.Rule), Target: b.TargetID, Group: lint.GroupName(b.Group), State: StateOf(b)})
 		g := w.Groups[lint.Ref(b.Group)]
 		key := cmp.Or(g.ARN, lint.Ref(b.Group))
 		if groups[key] == nil {
@@ -84,7 +84,8 @@ func faultText(f *binding.Fault) string {
 	return f.Path + ": " + f.Reason
 }
 
-func stateOf(b *binding.Binding) string {
+// StateOf is a binding's state in a word: disabled, empty, observe or enabled.
+func StateOf(b *binding.Binding) string {
 	switch {
 	case !b.Enabled:
 		return "disabled"
