@@ -17,8 +17,8 @@ import (
 // behind it, so that only a number of pages bounds their number.
 type bounds struct{ pages, events, bytes int }
 
-// most is a minute of pages, at the ten a second that an account has in some
-// regions, as many events as a full page has, and memory that a function has.
+// most is two minutes of pages, at the five a second that every account has at
+// least (quotas), as many events as a full page has, and memory that a function has.
 var most = bounds{pages: 600, events: 10_000, bytes: 64 << 20}
 
 // firstDay is the earliest time from which the log can be read backwards (API
