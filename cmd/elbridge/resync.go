@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
@@ -61,8 +62,8 @@ stays held.
 The answer is the event "Resync Completed" in the audit log (docs/history.md).
 
 Exit codes: 0 asked, or answered and nothing differs any more; 1 an error; 2 answered, and
-something is held, failed or only reported, or a group was not read, or in a dry run
-anything differs; 3 no answer in time; 130 interrupted, the request stands.`,
+something is held, failed or only reported, or a group or cluster was not read, or in a dry
+run anything differs; 3 no answer in time; 130 interrupted, the request stands.`,
 		Example: `  elbridge resync --wait
   elbridge resync --group ingress --dry-run
   elbridge resync --group ingress --approve 5b1d7a0c9e3f --reason "node pool was replaced"`,
@@ -119,7 +120,9 @@ func (o *resyncOptions) run(cmd *cobra.Command) error {
 		if err != nil {
 			return unlessInterrupted(ctx, err)
 		}
-		r.Groups = append(r.Groups, arn)
+		if !slices.Contains(r.Groups, arn) {
+			r.Groups = append(r.Groups, arn)
+		}
 	}
 	a := asker{poller: newPoller(), queue: sqs.NewFromConfig(cfg), log: newAuditLog(cfg, o.logGroup), lookup: os.Getenv, stderr: cmd.ErrOrStderr()}
 	res, err := a.ask(ctx, o, r)
@@ -206,8 +209,15 @@ func answer(ctx context.Context, log auditLog, id string, from, to time.Time) (*
 	return nil, nil
 }
 
-// remains reports whether something differs after a round, or was not compared.
+// remains reports whether something differs after a round, or was not compared:
+// what was not seen is not said to be right.
 func remains(r *targetevent.ResyncCompleted) bool {
+	if r.Request != nil && r.Groups < len(r.Request.Groups) { // a group that no rule names
+		return true
+	}
+	if slices.ContainsFunc(r.Clusters, func(c targetevent.ClusterState) bool { return !c.Complete }) {
+		return true
+	}
 	if r.Unread > 0 || r.Held > 0 || r.Failed > 0 || r.DryRun && r.Found > 0 {
 		return true
 	}

@@ -97,7 +97,10 @@ func TestResync(t *testing.T) {
 		"unread": {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) { r.Unread, r.Problems = 1, []string{"group api: denied"} }), code: 2, text: "group api: denied"},
 		"half read": {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) {
 			r.Clusters = []targetevent.ClusterState{{Name: "prod", Error: "silent"}}
-		}), text: "cluster prod was not read completely (silent)"},
+		}), code: 2, text: "cluster prod was not read completely (silent)"},
+		"a group without a rule": {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) {
+			r.Groups, r.Request.Groups, r.Problems = 0, []string{groupARN}, []string{"no rule of the bus names it"}
+		}), code: 2, text: "no rule of the bus names it"},
 		"no answer":        {o: resyncOptions{wait: true}, code: 3, text: " was sent"},
 		"another's answer": {o: resyncOptions{wait: true}, answer: func(string) targetevent.ResyncCompleted { return round(nil)("other") }, code: 3, text: " was sent"},
 	} {
