@@ -37,6 +37,13 @@ func benchCommand() *cobra.Command {
 			}{
 				{"review", func() error { return bench.Review(ctx, report, tell.say) }},
 				{"lists", func() error { return bench.Lists(ctx, report, tell.say, self, "bench", "fleet") }},
+				{"resync", func() error {
+					function, err := bench.Bootstrap(binaries(), "resync")
+					if err != nil {
+						return err
+					}
+					return bench.Resync(ctx, report, tell.say, function, self, "bench", "fleet")
+				}},
 				{"stack", func() error {
 					return onStack(ctx, tell, "", func(s *stack.Stack) error { return bench.Run(ctx, s, report, tell.say) })
 				}},
@@ -62,7 +69,7 @@ func benchCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "results", "bench/results", "folder for the JSON")
-	cmd.Flags().StringSliceVar(&only, "only", nil, "sections to measure (review, lists, stack, empty); default: all")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "sections to measure (review, lists, resync, stack, empty); default: all")
 	cmd.AddCommand(fleet.Command())
 	return cmd
 }
