@@ -127,7 +127,7 @@ func foreign(keep bool) string {
 }
 
 func value(v any) string {
-	text := ""
+	var text string
 	switch v := v.(type) {
 	case binding.GroupRef:
 		text = cmp.Or(v.ARN, v.Name)
