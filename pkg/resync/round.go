@@ -83,8 +83,9 @@ func (r *Resync) round(ctx context.Context, rd *round) {
 	if ctx.Err() != nil && len(rd.outcomes) < len(turn) {
 		return // the run is over: what was done has been told
 	}
+	vanished := r.vanished(rd)
 	r.tellRuleChanges(rd)
-	rd.findings = append(rd.findings, r.unbound(ctx, rd, r.vanished(rd))...)
+	rd.findings = append(rd.findings, r.unbound(ctx, rd, vanished)...)
 	r.finish(ctx, rd)
 }
 
