@@ -155,13 +155,26 @@ func finding(ch plan.Change) drift.Finding {
 	return drift.Finding{Kind: drift.Kind(ch.Cause.Reason), Change: ch}
 }
 
-// note adds a finding to what the round tells of.
+// note adds a finding to what the round tells of, once however many looks show it.
 func (c *comparison) note(f drift.Finding, action, why string) {
 	key := reconcile.EventKeys([]plan.Change{f.Change})[0]
 	if key.Reason = why; key.Rule == "" {
 		key.Rule = c.bindings[0].Rule
 	}
-	c.out.findings = append(c.out.findings, targetevent.Finding{TargetGroup: c.g.ARN, Drift: string(f.Kind), Action: action, Key: key})
+	of := notedKey{f.Key, string(f.Kind), action}
+	i, known := c.noted[of]
+	if !known {
+		i = len(c.out.findings)
+		c.noted[of] = i
+		c.out.findings = append(c.out.findings, targetevent.Finding{})
+	}
+	c.out.findings[i] = targetevent.Finding{TargetGroup: c.g.ARN, Drift: string(f.Kind), Action: action, Key: key}
+}
+
+// notedKey is what makes a finding of a group another one.
+type notedKey struct {
+	claim.Key
+	drift, action string
 }
 
 // unreadPod notes registrations that were not made because their pod could not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/claim"
@@ -41,6 +42,7 @@ type comparison struct {
 	read    time.Time // when current was
 	lim     plan.Limits
 	foreign []plan.Change // not claimed, and not ours to remove
+	noted   map[notedKey]int
 	out     outcome
 }
 
@@ -48,7 +50,7 @@ type comparison struct {
 // before pods; what is missing is registered before anything is removed (I6);
 // every change passes point reads first (I1).
 func (r *Resync) compare(ctx context.Context, rd *round, lk *look) outcome {
-	c := &comparison{look: lk, r: r, rd: rd}
+	c := &comparison{look: lk, r: r, rd: rd, noted: map[notedKey]int{}}
 	c.work = &reconcile.Work{Group: lk.g, API: lk.api, Bindings: lk.bindings, Rule: lk.bindings[0].Rule,
 		Cause: targetevent.Cause{Kind: targetevent.Resync, RunID: rd.run, Round: rd.number, Request: rd.requestID()}}
 	defer func() { r.hands.Send(ctx, c.work.Outbox) }()
@@ -106,7 +108,15 @@ func (c *comparison) plan(ctx context.Context) (plan.Changes, claim.View, error)
 // noRemovals keeps the group as it is, additions aside: something that removals
 // depend on was not read (I8).
 func (c *comparison) noRemovals(err error) {
-	c.out.err, c.out.partial, c.out.again = errors.Join(c.out.err, err), true, true
+	c.trouble(err)
+	c.out.partial, c.out.again = true, true
+}
+
+// trouble notes an error that the round tells of, once however often it is met.
+func (c *comparison) trouble(err error) {
+	if c.out.err == nil || !strings.Contains(c.out.err.Error(), err.Error()) {
+		c.out.err = errors.Join(c.out.err, err)
+	}
 }
 
 // decide says what would be done.
@@ -156,7 +166,7 @@ func (c *comparison) confirm(ctx context.Context, changes plan.Changes, v claim.
 	changes.Register = slices.DeleteFunc(changes.Register, func(ch plan.Change) bool { return !c.isRead(ch, unread) })
 	changes.Deregister = slices.DeleteFunc(changes.Deregister, func(ch plan.Change) bool { return !ids[ch.ID] })
 	for n, err := range unread {
-		c.out.err = errors.Join(c.out.err, err)
+		c.trouble(err)
 		c.unreadPod(before, n, err)
 	}
 	return changes, v
@@ -224,7 +234,7 @@ func (c *comparison) readAgain(ctx context.Context, changes plan.Changes) error 
 
 // fail ends a comparison.
 func (c *comparison) fail(err error) {
-	c.out.err = errors.Join(c.out.err, err)
+	c.trouble(err)
 	c.out.unread = !c.out.touched
 	if errors.Is(err, targetgroup.ErrNotFound) {
 		c.r.directory.forget(&c.bindings[0], c.g.ARN)
