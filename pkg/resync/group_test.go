@@ -211,6 +211,9 @@ func (x groupsOf) Describe(_ context.Context, ref binding.GroupRef) (claim.Group
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()
 	x.w.calls = append(x.w.calls, call{at: time.Now(), operation: "describe"})
+	if x.w.describeErr != nil {
+		return claim.Group{}, x.w.describeErr
+	}
 	var found []*group
 	for _, g := range x.w.groups {
 		carries := len(ref.Tags) > 0

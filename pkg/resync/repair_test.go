@@ -196,7 +196,7 @@ func TestInvalidBindings_I3_P055(t *testing.T) {
 		w.start()
 		w.rounds(3)
 		w.web().wantHolds("10.0.0.1 10.0.0.2")
-		for _, want := range []string{`invalid rule=typo prot unknown constant`, `invalid rule=named port "admin" declares no container port shop/a`, "invalid rule=nowhere not found",
+		for _, want := range []string{`invalid rule=typo $.binding.prot: unknown constant`, `invalid rule=named port "admin" declares no container port shop/a`, "invalid rule=nowhere not found",
 			"invalid rule=two not exactly one", `invalid rule=machines "instance"`} {
 			w.wantTold(1, want)
 		}
@@ -376,8 +376,9 @@ func TestUnreadPod_I1(t *testing.T) {
 			return nil
 		}
 		w.start()
-		w.rounds(2)
+		w.rounds(1)
 		w.web().wantHolds("10.0.0.2")
-		w.wantSome("finding web missing failed 10.0.0.1 boom")
+		w.wantTold(1, `finding web missing failed 10.0.0.1 why="boom`)
+		w.wantSome("round 1 found=2 repaired=1 failed=1")
 	})
 }

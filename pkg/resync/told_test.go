@@ -110,13 +110,13 @@ func keyText(k targetevent.Key) string {
 
 func ruleName(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// tells returns the lines that have all the words, in their order.
+// tells returns the lines that have words that begin so, in their order.
 func (w *world) tells(words ...string) (out []string) {
 	for _, l := range w.all() {
-		rest, ok := l+" ", true
+		rest, ok := " "+l, true
 		for _, word := range strings.Fields(strings.Join(words, " ")) {
 			var found bool
-			if _, rest, found = strings.Cut(rest, word); !found {
+			if _, rest, found = strings.Cut(rest, " "+word); !found {
 				ok = false
 				break
 			}

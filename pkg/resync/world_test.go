@@ -44,9 +44,10 @@ type world struct {
 	skew     time.Duration // of the clock, without a monotonic reading if it is not 0
 	observed map[string]bool
 
-	rulesErr   error            // of ListRules
-	targetsErr map[string]error // of ListTargetsByRule
-	onRules    func(ctx context.Context) error
+	rulesErr    error            // of ListRules
+	targetsErr  map[string]error // of ListTargetsByRule
+	describeErr error            // of a group by tags
+	onRules     func(ctx context.Context) error
 
 	inbox   []queue.Message
 	arrived chan struct{} // closed at the next message
@@ -77,15 +78,19 @@ type told struct {
 	bus.Entry
 }
 
-// lines keeps what is written to it.
+// lines keeps what is written to it, and counts the ends of rounds in it.
 type lines struct {
 	mu sync.Mutex
 	bytes.Buffer
+	rounds int
 }
 
 func (l *lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if bytes.Contains(b, []byte(`"msg":"round"`)) {
+		l.rounds++
+	}
 	return l.Buffer.Write(b)
 }
 
@@ -154,14 +159,18 @@ func (w *world) do(f func()) {
 	f()
 }
 
-// start begins a run.
-func (w *world) start() { w.run(w.r, "run-1") }
+// start begins a run, and another when it ends.
+func (w *world) start() { w.run(w.r, "run") }
 
-func (w *world) run(r *resync.Resync, id string) (end context.CancelFunc) {
+func (w *world) run(r *resync.Resync, name string) (end context.CancelFunc) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	before := w.end
 	w.end = func() { before(); cancel() }
-	w.runs.Go(func() { r.Run(ctx, id) })
+	w.runs.Go(func() {
+		for n := 1; ctx.Err() == nil; n++ {
+			r.Run(ctx, fmt.Sprintf("%s-%d", name, n))
+		}
+	})
 	return cancel
 }
 
@@ -179,7 +188,11 @@ func (w *world) rounds(n int) {
 
 func (w *world) began() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-func (w *world) roundsEnded() int { return strings.Count(w.log.text(), `"msg":"round"`) }
+func (w *world) roundsEnded() int {
+	w.log.mu.Lock()
+	defer w.log.mu.Unlock()
+	return w.log.rounds
+}
 
 // pass lets time pass.
 func (w *world) pass(d time.Duration) { time.Sleep(d); synctest.Wait() }
