@@ -135,7 +135,7 @@ func (r *statusResult) exit(unread error) error {
 
 // status reads all there is; unread says what could not be read of it.
 func (o *livingOptions) status(ctx context.Context, l *living, now time.Time) (r *statusResult, unread, err error) {
-	r = &statusResult{Bus: o.shared.bus, At: now.UTC(), Wrong: []string{}, States: map[string]int{}, Invalid: []string{}, Groups: []groupStatus{},
+	r = &statusResult{Bus: o.shared.bus, At: now.UTC().Truncate(time.Second), Wrong: []string{}, States: map[string]int{}, Invalid: []string{}, Groups: []groupStatus{},
 		Held: []heldStatus{}, Frozen: []frozenStatus{}, Unbound: []unboundStatus{}, Webhooks: []webhookStatus{}, Notes: []string{}}
 	b, err := l.bus(ctx)
 	if err != nil {
@@ -292,13 +292,14 @@ func (r *statusResult) past(ctx context.Context, log auditLog, now time.Time, ex
 	}
 	p := &past{log: log, now: now}
 	err := p.read(ctx, expected)
-	r.Webhooks, r.Resync, r.LastChange = p.webhooks, p.resync, p.last
+	r.Webhooks, r.Resync, r.LastChange = append(r.Webhooks, p.webhooks...), p.resync, p.last
 	r.Notes = append(r.Notes, p.notes...)
-	if err != nil {
-		r.Notes = append(r.Notes, fmt.Sprintf("what changed last and what is silent is not known: %v", err))
-	}
-	if errors.Is(err, audit.ErrNoLog) {
-		return nil // nobody has to keep one
+	switch {
+	case errors.Is(err, audit.ErrNoLog): // nobody has to keep one
+		r.Notes = append(r.Notes, fmt.Sprintf("what changed last and what is silent: %v (docs/history.md)", audit.ErrNoLog))
+		return nil
+	case err != nil:
+		r.Notes = append(r.Notes, fmt.Sprintf("what changed last and what is silent: %v", err))
 	}
 	return err
 }

@@ -171,7 +171,7 @@ func TestStatus(t *testing.T) {
 			return setting{p: agreeing(), log: (&told{}).beat(t, "prod", "a", 1, 0).round(t, 5).change(t, 9, false, "made").change(t, 2, true, "would")}
 		}, 0, []string{"changed last: 9m0s ago"}, nil},
 		"no log": {func(*testing.T) setting { return setting{p: agreeing(), log: &told{err: audit.ErrNoLog}} }, 0,
-			[]string{"nothing is wrong in what was read", "not known: what changed last and what is silent is not known: no audit log"}, []string{"silent for"}},
+			[]string{"nothing is wrong in what was read", "not known: what changed last and what is silent: no audit log"}, []string{"silent for"}},
 		"a log that is not read": {func(*testing.T) setting { return setting{p: agreeing(), log: &told{err: audit.ErrDenied}} }, 1, []string{"nothing is wrong in what was read"}, []string{"silent for"}},
 	}
 	for name, tt := range tests {
