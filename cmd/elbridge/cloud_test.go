@@ -22,6 +22,7 @@ import (
 	"github.com/elbridge/elbridge/local/cloud"
 	"github.com/elbridge/elbridge/local/cloud/core"
 	cloudelb "github.com/elbridge/elbridge/local/cloud/elb"
+	"github.com/elbridge/elbridge/pkg/queue"
 	"github.com/elbridge/elbridge/pkg/targetevent"
 )
 
@@ -140,13 +141,13 @@ func TestOperator_Wait(t *testing.T) {
 	}
 }
 
-func received(t *testing.T, cfg aws.Config, url string) requestMessage {
+func received(t *testing.T, cfg aws.Config, url string) queue.Request {
 	t.Helper()
 	out, err := sqs.NewFromConfig(cfg).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, WaitTimeSeconds: 5})
 	if err != nil || len(out.Messages) != 1 {
 		t.Fatalf("received %v, %v", out, err)
 	}
-	var m requestMessage
+	var m queue.Request
 	if err := json.Unmarshal([]byte(*out.Messages[0].Body), &m); err != nil {
 		t.Fatal(err)
 	}

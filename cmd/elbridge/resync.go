@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/elbridge/elbridge/pkg/audit"
+	"github.com/elbridge/elbridge/pkg/queue"
 	"github.com/elbridge/elbridge/pkg/targetevent"
 )
 
@@ -114,7 +115,7 @@ func (o *resyncOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return unlessInterrupted(ctx, err)
 	}
-	r := targetevent.Request{ID: newID(), Approve: o.approve, By: by, Reason: o.reason}
+	r := targetevent.Request{ID: queue.NewID(), Approve: o.approve, By: by, Reason: o.reason}
 	for _, g := range o.groups {
 		arn, err := requestedGroup(ctx, elb.NewFromConfig(cfg), g)
 		if err != nil {
@@ -165,7 +166,8 @@ func (a *asker) ask(ctx context.Context, o *resyncOptions, r targetevent.Request
 		}
 	}
 	sent := a.now()
-	if err := send(ctx, a.queue, url, r, o.dryRun); err != nil || !o.wait {
+	ask := queue.Request{Trigger: queue.TriggerRequest, Request: r, DryRun: o.dryRun}
+	if err := queue.NewRequests(a.queue, url).Send(ctx, ask); err != nil || !o.wait {
 		return res, err
 	}
 	_, _ = fmt.Fprintf(a.stderr, "request %s was sent, its answer is waited for\n", r.ID) // for those who interrupt: it stands

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/elbridge/elbridge/pkg/audit"
+	"github.com/elbridge/elbridge/pkg/queue"
 	"github.com/elbridge/elbridge/pkg/targetevent"
 )
 
@@ -108,7 +109,7 @@ func TestResync(t *testing.T) {
 			tt.o.timeout = time.Minute
 			q, log := &requests{}, &events{answer: tt.answer, after: 2}
 			a := asker{poller: (&clock{at: at}).poller(), queue: q, log: log, lookup: func(string) string { return "" }, stderr: io.Discard}
-			r := targetevent.Request{ID: newID(), Groups: []string{groupARN}, By: "arn:kim", Reason: "why not"}
+			r := targetevent.Request{ID: queue.NewID(), Groups: []string{groupARN}, By: "arn:kim", Reason: "why not"}
 			res, err := a.ask(context.Background(), &tt.o, r)
 			if err != nil {
 				t.Fatal(err)
@@ -127,7 +128,7 @@ func TestResync(t *testing.T) {
 			if (stderr.Len() > 0) != (tt.code == 3) {
 				t.Errorf("stderr says %q", stderr.String())
 			}
-			var m requestMessage
+			var m queue.Request
 			url, body, _ := strings.Cut(strings.Join(q.bodies, "\n"), " ")
 			if err := json.Unmarshal([]byte(body), &m); err != nil || url != "https://sqs/elbridge-resync" {
 				t.Fatalf("sent %q: %v", q.bodies, err)
@@ -191,7 +192,7 @@ func TestResync_LastRound(t *testing.T) {
 
 func TestNewID(t *testing.T) {
 	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
-	if a, b := newID(), newID(); a == b || !form.MatchString(a) {
+	if a, b := queue.NewID(), queue.NewID(); a == b || !form.MatchString(a) {
 		t.Errorf("%s and %s", a, b)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/lint"
 	"github.com/elbridge/elbridge/pkg/plan"
+	"github.com/elbridge/elbridge/pkg/queue"
 	"github.com/elbridge/elbridge/pkg/targetevent"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
@@ -111,8 +112,8 @@ func (o *waitOptions) run(cmd *cobra.Command) error {
 }
 
 // request asks resync for a round of the group, and returns the request's id.
-func (o *waitOptions) request(ctx context.Context, who stsAPI, queue queueAPI, arn string) (string, error) {
-	url, err := queueURL(ctx, queue, o.queue, os.Getenv)
+func (o *waitOptions) request(ctx context.Context, who stsAPI, requests queueAPI, arn string) (string, error) {
+	url, err := queueURL(ctx, requests, o.queue, os.Getenv)
 	if err != nil {
 		return "", err
 	}
@@ -120,8 +121,8 @@ func (o *waitOptions) request(ctx context.Context, who stsAPI, queue queueAPI, a
 	if err != nil {
 		return "", err
 	}
-	r := targetevent.Request{ID: newID(), Groups: []string{arn}, By: by, Reason: fmt.Sprintf("elbridge wait: %d healthy", o.healthy)}
-	return r.ID, send(ctx, queue, url, r, false)
+	r := targetevent.Request{ID: queue.NewID(), Groups: []string{arn}, By: by, Reason: fmt.Sprintf("elbridge wait: %d healthy", o.healthy)}
+	return r.ID, queue.NewRequests(requests, url).Send(ctx, queue.Request{Trigger: queue.TriggerRequest, Request: r})
 }
 
 // waiter waits for one group.

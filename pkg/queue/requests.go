@@ -11,12 +11,20 @@ import (
 	"github.com/elbridge/elbridge/pkg/targetevent"
 )
 
+// Triggers of a request for a round of resync. The webhook's events come to the
+// same queue as the bus has them.
 const (
-	// requestSchema is the version of a request's message.
-	requestSchema = 1
-	// hintExpired is the trigger of what the registrar hands over.
-	hintExpired = "hint-expired"
+	TriggerRequest     = "request"      // an operator's, who waits for the answer
+	TriggerHintExpired = "hint-expired" // the registrar's: hints were too old to be followed
 )
+
+// Request is the message that asks resync for a round. Who sent it SQS says itself.
+type Request struct {
+	Schema  int                 `json:"schema"` // targetevent.Schema
+	Trigger string              `json:"trigger"`
+	Request targetevent.Request `json:"request"`
+	DryRun  bool                `json:"dryRun,omitempty"`
+}
 
 // SendAPI is what of the SDK's client Requests use.
 type SendAPI interface {
@@ -34,11 +42,13 @@ func NewRequests(api SendAPI, url string) *Requests { return &Requests{api: api,
 
 // Ask hands groups to resync whose hints are too old to be followed.
 func (r *Requests) Ask(ctx context.Context, groups []string) error {
-	body, err := json.Marshal(struct {
-		Schema  int                 `json:"schema"`
-		Trigger string              `json:"trigger"`
-		Request targetevent.Request `json:"request"`
-	}{requestSchema, hintExpired, targetevent.Request{ID: newID(), Groups: groups}})
+	return r.Send(ctx, Request{Trigger: TriggerHintExpired, Request: targetevent.Request{ID: NewID(), Groups: groups}})
+}
+
+// Send asks for a round.
+func (r *Requests) Send(ctx context.Context, req Request) error {
+	req.Schema = targetevent.Schema
+	body, err := json.Marshal(req)
 	if err != nil {
 		return err
 	}
@@ -48,8 +58,8 @@ func (r *Requests) Ask(ctx context.Context, groups []string) error {
 	return nil
 }
 
-// newID is a random UUID (version 4 of RFC 9562).
-func newID() string {
+// NewID is a random UUID (version 4 of RFC 9562), for a request's id.
+func NewID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80

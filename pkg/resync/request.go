@@ -16,20 +16,11 @@ import (
 // Triggers of a round.
 const (
 	TriggerSchedule       = "schedule"
-	TriggerRequest        = "request"
-	TriggerHintExpired    = "hint-expired"
+	TriggerRequest        = queue.TriggerRequest
+	TriggerHintExpired    = queue.TriggerHintExpired
 	TriggerWebhookStarted = "webhook-started"
 	TriggerEventsDropped  = "events-dropped"
 )
-
-// Message is what the queue of requests carries: a wish of an operator or of the
-// registrar. The webhook's events come as the bus has them.
-type Message struct {
-	Schema  int                 `json:"schema"` // 1
-	Trigger string              `json:"trigger"`
-	Request targetevent.Request `json:"request"`
-	DryRun  bool                `json:"dryRun,omitempty"`
-}
 
 // wish is a request as a round works it off.
 type wish struct {
@@ -44,7 +35,7 @@ func (w wish) asked() bool { return w.trigger == TriggerRequest }
 // readWish reads a message of the queue. Its error says what would be right.
 func readWish(m queue.Message) (wish, error) {
 	var in struct {
-		Message
+		queue.Request
 		Source     string `json:"source"`
 		DetailType string `json:"detail-type"`
 	}
@@ -63,13 +54,13 @@ func readWish(m queue.Message) (wish, error) {
 		return wish{}, fmt.Errorf("schema %d: want %d", in.Schema, targetevent.Schema)
 	case in.Trigger != TriggerRequest && in.Trigger != TriggerHintExpired:
 		return wish{}, fmt.Errorf("trigger %q: want %s or %s", in.Trigger, TriggerRequest, TriggerHintExpired)
-	case in.Request.ID == "":
+	case in.Request.Request.ID == "":
 		return wish{}, fmt.Errorf("request.id: missing")
-	case in.Request.Approve != "" && strings.TrimSpace(in.Request.Reason) == "":
+	case in.Request.Request.Approve != "" && strings.TrimSpace(in.Request.Request.Reason) == "":
 		return wish{}, fmt.Errorf("request.reason: missing: an approval says why")
 	}
-	in.Request.Sender = m.Sender
-	return wish{trigger: in.Trigger, request: in.Request, dryRun: in.DryRun}, nil
+	in.Request.Request.Sender = m.Sender
+	return wish{trigger: in.Trigger, request: in.Request.Request, dryRun: in.DryRun}, nil
 }
 
 // maxRequestAge is how old a request may be that is still worked off: whoever
