@@ -3,6 +3,7 @@ package preview
 import (
 	"slices"
 
+	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/plan"
 )
@@ -27,13 +28,13 @@ func (w *World) evidence(k claim.Key, p *Plan, byAddress map[string][]int) plan.
 		if rule := p.view.Rules[pod.UID]; rule != "" { // it is there, and does not ask for traffic
 			ev := of(pod, rule)
 			if p.view.Emptied[pod.UID] {
-				ev.Witness = plan.Emptied
+				ev.Witness, ev.Shown = plan.Emptied, p.view.Within[pod.UID]
 			}
 			return ev
 		}
 	}
 	if len(living) > 0 { // no rule selects it: whose the target was is not known
-		return of(living[0], "")
+		return p.unknown(of(living[0], ""))
 	}
 	for _, pod := range ended {
 		if rule := p.view.Rules[pod.UID]; rule != "" && w.Ready != nil && w.Ready(pod.Cluster, pod.NodeName) {
@@ -43,9 +44,20 @@ func (w *World) evidence(k claim.Key, p *Plan, byAddress map[string][]int) plan.
 		}
 	}
 	if len(ended) > 0 {
-		return of(ended[0], p.view.Rules[ended[0].UID])
+		return p.unknown(of(ended[0], ""))
 	}
-	return plan.Evidence{}
+	return p.unknown(plan.Evidence{})
+}
+
+// unknown is the evidence for a key of which it is not known whose it was. A group
+// of which every binding says empty: true, and none is disabled, is emptied of
+// those too.
+func (p *Plan) unknown(ev plan.Evidence) plan.Evidence {
+	keeps := func(b binding.Binding) bool { return !b.Empty || !b.Enabled }
+	if len(p.Bindings) > 0 && !slices.ContainsFunc(p.Bindings, keeps) {
+		ev.Witness, ev.Rule = plan.Emptied, p.Bindings[0].Rule
+	}
+	return ev
 }
 
 func of(p claim.Seen, rule string) plan.Evidence {

@@ -162,6 +162,8 @@ func TestCompare(t *testing.T) {
 		"I8 the last rule goes":        {old: []string{"r app=a g"}, pods: "1:a 2:a 3:a 4:a", groups: []string{four}, want: "g: orphans=4"},
 		"I8 a rule is disabled":        {old: []string{"r-off app=a g"}, new: []string{"r-off app=a,b g"}, pods: "1:a 2:b", groups: []string{"g 1=healthy"}, want: "g: nothing"},
 		"I8 empty, in steps":           {old: []string{"r app=a g"}, new: []string{`r app=a g "empty":true`}, pods: "1:a 2:a 3:a 4:a", groups: []string{four}, want: "g: -1 ~2,3,4"},
+		"I8 empty, to the last":        {old: []string{"r app=a g"}, new: []string{`r app=a g "empty":true,"maxRemovalPercent":100`}, pods: "1:a 2:b", groups: []string{four}, want: "g: -1,2,3,4"},
+		"I8 empty, one rule of two":    {old: []string{"r app=a g", "s app=b g"}, new: []string{`r app=a g "empty":true,"maxRemovalPercent":100`, "s app=b g"}, pods: "1:a 2:b 3:a!", groups: []string{four}, want: "g: -1"},
 		"another port":                 {old: []string{"r app=a g"}, new: []string{`r app=a g "port":81`}, pods: "1:a 2:a 3:a 4:a", groups: []string{four}, want: "g: +1,2,3,4 =1,2,3,4"},
 		"to another group":             {old: []string{"r app=a g"}, new: []string{"r app=a h"}, pods: "1:a", groups: []string{"g 1=healthy", "h"}, want: "g: orphans=1; h: +1"},
 		"a stricter registerWhen":      {old: []string{"r app=a g"}, new: []string{`r app=a g "registerWhen":"Ready"`}, pods: "1:a 2:a 3:a 4:a~", groups: []string{four}, want: "g: -4"},
