@@ -53,7 +53,7 @@ func (f *frames) next() (watch.EventType, runtime.Object, error) {
 	}
 	f.buffer = f.buffer[:n]
 	if _, err := io.ReadFull(f.from, f.buffer); err != nil {
-		if err == io.EOF { //nolint:errorlint // ReadFull's own
+		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 		return "", nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,8 +27,8 @@ func (n fleet) pod(i int) *podevent.Pod {
 		Labels:      map[string]string{"app.kubernetes.io/name": fmt.Sprintf("app-%d", app), "app.kubernetes.io/part-of": "shop", "pod-template-hash": "7d4b9c6f5d", "tier": "front"},
 		Annotations: map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-11-30T12:00:00Z"}, ServiceAccount: "default",
 		Owner:  &podevent.Owner{Kind: "ReplicaSet", Name: fmt.Sprintf("app-%d-7d4b9c6f5d", app)},
-		Ports:  []podevent.Port{{Name: fmt.Sprint("http"), ContainerPort: 8080, Protocol: "TCP"}, {Name: fmt.Sprint("metrics"), ContainerPort: 9090, Protocol: "TCP"}},
-		PodIPs: []string{fmt.Sprintf("10.%d.%d.%d", 64+i/62500, i/250%250, i%250)}, HostIP: fmt.Sprintf("10.63.%d.%d", i/5000, i%100), Phase: fmt.Sprint("Running"), Ready: true, ContainersReady: true,
+		Ports:  []podevent.Port{{Name: strings.Clone("http"), ContainerPort: 8080, Protocol: "TCP"}, {Name: strings.Clone("metrics"), ContainerPort: 9090, Protocol: "TCP"}},
+		PodIPs: []string{fmt.Sprintf("10.%d.%d.%d", 64+i/62500, i/250%250, i%250)}, HostIP: fmt.Sprintf("10.63.%d.%d", i/5000, i%100), Phase: strings.Clone("Running"), Ready: true, ContainersReady: true,
 	}
 }
 
