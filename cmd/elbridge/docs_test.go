@@ -208,7 +208,7 @@ func TestDocs_Commands(t *testing.T) {
 			seen[name] = true
 		}
 	}
-	for _, name := range []string{"adopt", "bindings", "drift", "explain", "freeze", "history", "lint", "resync", "unfreeze", "wait"} {
+	for _, name := range []string{"adopt", "bindings", "drift", "explain", "freeze", "history", "lint", "plan", "report", "resync", "status", "unfreeze", "wait"} {
 		if !seen[name] {
 			t.Errorf("no example of %s", name)
 		}
