@@ -87,6 +87,7 @@ type scope struct {
 	list      int32     // number of the last list, whole or not
 	listed    bool      // the last list was whole
 	listedAt  time.Time // when a whole one ended
+	listTook  time.Duration
 	heardAt   time.Time
 	downSince time.Time        // zero: a stream is up, or a list has just been
 	err       error            // of the last list or stream, nil once one is well
@@ -107,11 +108,12 @@ type State struct {
 	// Complete: all scopes were listed whole with all patterns that are followed
 	// now, and streams keep them up, or did until moments ago.
 	Complete bool
-	ListedAt time.Time // when the oldest list ended; zero before there is one of each scope
-	HeardAt  time.Time // when the most silent stream was heard last
-	Err      error     // what is wrong, whether or not it makes the picture incomplete
-	Pods     int       // selected ones
-	Lists    int       // whole ones, so far
+	ListedAt time.Time     // when the oldest list ended; zero before there is one of each scope
+	HeardAt  time.Time     // when the most silent stream was heard last
+	Err      error         // what is wrong, whether or not it makes the picture incomplete
+	Pods     int           // selected ones
+	Lists    int           // whole ones, so far
+	ListTook time.Duration // of the last whole list of each scope, the longest
 }
 
 // State returns the picture's state now.
@@ -128,6 +130,7 @@ func (p *Picture) State() State {
 		if i == 0 || sc.heardAt.Before(s.HeardAt) {
 			s.HeardAt = sc.heardAt
 		}
+		s.ListTook = max(s.ListTook, sc.listTook)
 		s.Complete = s.Complete && sc.complete(now)
 		errs = append(errs, sc.err)
 		for _, err := range sc.unmatched {

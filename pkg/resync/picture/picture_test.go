@@ -341,6 +341,29 @@ func TestFailedList_I8(t *testing.T) {
 	}
 }
 
+// A list that takes its time is told of; until it ended the picture isn't complete.
+func TestSlowList_I8(t *testing.T) {
+	bubble(t, func(s *scene) {
+		for _, uid := range []string{"a", "b", "c"} {
+			s.set(uid, pod("shop web"))
+		}
+		s.with(func() {
+			s.page = func(int) error { time.Sleep(5 * time.Second); return nil } // of the bubble
+		})
+		bs := bindings(t, "web")
+		s.Follow(bs)
+		s.pass(6 * time.Second)
+		s.want(bs, "a:0")
+		s.wantComplete(false)
+		s.pass(10 * time.Second)
+		s.want(bs, "a:0 b:0 c:0")
+		s.wantComplete(true)
+		if took := s.State().ListTook; took != 15*time.Second {
+			t.Errorf("the list took %s, want 15 s", took)
+		}
+	})
+}
+
 // One namespace that may not be read makes the picture incomplete, and keeps
 // nobody from the others.
 func TestHiddenNamespace_P103(t *testing.T) {

@@ -129,6 +129,7 @@ func (p *Picture) list(ctx context.Context, s *scope, turn chan struct{}) (revis
 	p.begun++
 	s.list, s.unmatched = p.begun, map[string]error{}
 	p.mu.Unlock()
+	began := p.Now()
 	revision, err = p.Source.Each(ctx, s.Scope, func(pod *podevent.Pod) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -147,7 +148,7 @@ func (p *Picture) list(ctx context.Context, s *scope, turn chan struct{}) (revis
 		s.down(now)
 		return "", err
 	}
-	s.listed, s.listedAt, s.err = true, now, nil
+	s.listed, s.listedAt, s.listTook = true, now, now.Sub(began)
 	s.heard(now)
 	p.lists++
 	p.sweep(s)
