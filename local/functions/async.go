@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -100,7 +101,11 @@ func (e *event) failed(err error) time.Duration {
 
 func (r *Runner) drop(p *pool, e *event, reason string) {
 	p.count(func(s *Stats) { s.Dropped++ })
-	r.cfg.Log.Warn("asynchronous event dropped", "function", p.fn.Name, "request_id", e.id, "reason", reason, "err", e.last.ErrorMessage)
+	level := slog.LevelWarn
+	if e.failures == 0 { // it never had its turn, as a schedule's during a long run
+		level = slog.LevelInfo
+	}
+	r.cfg.Log.Log(r.ctx, level, "asynchronous event dropped", "function", p.fn.Name, "request_id", e.id, "reason", reason, "err", e.last.ErrorMessage)
 	if r.cfg.OnDropped != nil {
 		r.cfg.OnDropped(Dropped{
 			Function: p.fn.Name, RequestID: e.id, Payload: e.payload, Tries: e.failures, Reason: reason, Last: e.last,
