@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/spf13/cobra"
 
@@ -40,7 +41,8 @@ type view struct {
 	groups func(*binding.Binding) groupReader
 	// pods makes the reader of the cluster, given its name in events; nil if none
 	// was asked for.
-	pods func(name string) (podReader, error)
+	pods   func(name string) (podReader, error)
+	survey *surveyor // reads many groups
 	// log is the audit log; nil if it is not read.
 	log auditLog
 }
@@ -59,6 +61,7 @@ func (o *viewOptions) view(ctx context.Context) (*view, error) {
 		rules:  bus.NewRules(eventbridge.NewFromConfig(sdk), o.shared.bus),
 		groups: func(b *binding.Binding) groupReader { return accounts.For(b) },
 	}
+	v.survey = &surveyor{home: targetgroup.New(elb.NewFromConfig(sdk)), from: v.groups, pace: newPace()}
 	if o.cluster.given() {
 		v.pods = o.podReader(sdk)
 	}
@@ -81,8 +84,18 @@ func (o *viewOptions) world(ctx context.Context, v *view) (w *explain.World, unr
 	}
 	w = &explain.World{Annotations: o.cluster.allowList(), At: time.Now()}
 	w.Bindings, w.Faults = bindingsOf(rules, o.queue)
-	w.Groups, unread = readGroups(ctx, w.Bindings, v.groups, true)
-	return w, unread, ctx.Err()
+	if len(rules) > 0 {
+		v.survey.busARN = rules[0].ARN // of the bus's account and region
+	}
+	groups, err := v.survey.facts(ctx, w.Bindings, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := v.survey.targets(ctx, groups, w.Bindings, nil); err != nil {
+		return nil, nil, err
+	}
+	w.Groups = groups.byRef
+	return w, errors.Join(groups.unread...), ctx.Err()
 }
 
 // bindingsResult is what `elbridge bindings` says.

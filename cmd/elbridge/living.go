@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -21,7 +20,6 @@ import (
 	"github.com/elbridge/elbridge/pkg/lint"
 	"github.com/elbridge/elbridge/pkg/podevent"
 	"github.com/elbridge/elbridge/pkg/preview"
-	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
 
 // livingOptions are the flags of commands that compare rules with living groups.
@@ -38,8 +36,7 @@ func (o *livingOptions) add(cmd *cobra.Command) {
 // living is what such a command reads from.
 type living struct {
 	*view
-	survey surveyor
-	bus    func(context.Context) (busFacts, error)
+	bus func(context.Context) (busFacts, error)
 }
 
 // busFacts are what a bus says of itself.
@@ -70,7 +67,6 @@ func (o *livingOptions) living(ctx context.Context) (*living, error) {
 	}
 	events := eventbridge.NewFromConfig(sdk)
 	return &living{view: v,
-		survey: surveyor{home: targetgroup.New(elb.NewFromConfig(sdk)), from: v.groups, pace: newPace()},
 		bus: func(ctx context.Context) (busFacts, error) {
 			arn, err := bus.Exists(ctx, events, o.shared.bus)
 			if err != nil {

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
-
-	"golang.org/x/time/rate"
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
@@ -52,10 +51,13 @@ func (p unhealthyPlace) Health(context.Context, claim.Group) (map[claim.Key]plan
 type nodes struct {
 	*place
 	ready map[string]bool
+	mu    sync.Mutex
 	asked map[string]int
 }
 
 func (n *nodes) Node(_ context.Context, name string) (cluster.Node, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.asked[name]++
 	ready, ok := n.ready[name]
 	if !ok {
@@ -65,8 +67,7 @@ func (n *nodes) Node(_ context.Context, name string) (cluster.Node, error) {
 }
 
 func (p *place) living() *living {
-	return &living{view: p.view(), survey: surveyor{home: homeGroups{p}, from: func(*binding.Binding) groupReader { return p }, pace: rate.NewLimiter(rate.Inf, factsCalls)},
-		bus: func(context.Context) (busFacts, error) { return busFacts{arn: busARN, tags: map[string]string{}}, nil }}
+	return &living{view: p.view(), bus: func(context.Context) (busFacts, error) { return busFacts{arn: busARN, tags: map[string]string{}}, nil }}
 }
 
 func livingFlags(output string) *livingOptions { return &livingOptions{viewOptions: *options(output)} }

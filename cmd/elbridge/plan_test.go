@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,8 +118,11 @@ func TestPlan_Denied_I8(t *testing.T) {
 	p.denied = targetgroup.ErrDenied
 	o := &planOptions{livingOptions: *livingFlags("table"), live: true}
 	o.rulesOf = func(context.Context, string) (ruleReader, error) { return p, nil }
-	_, _, err := o.plan(context.Background(), strings.NewReader(planHead+entryOf("other", groupARN, "")), "bus", "-", func(context.Context) (*living, error) { return p.living(), nil })
-	if exitOf(err) != 1 {
-		t.Errorf("error %v, want ErrDenied", err)
+	r, unread, err := o.plan(context.Background(), strings.NewReader(planHead+entryOf("other", groupARN, "")), "bus", "-", func(context.Context) (*living, error) { return p.living(), nil })
+	if err != nil || !errors.Is(r.exit(unread), targetgroup.ErrDenied) {
+		t.Errorf("error %v, unread %v, want ErrDenied", err, unread)
+	}
+	if len(r.Groups) != 1 || r.Groups[0].Known() || r.Groups[0].Removes() {
+		t.Errorf("groups %+v", r.Groups)
 	}
 }

@@ -253,7 +253,7 @@ func (r *statusResult) group(p *preview.Plan) {
 // names, and whether they could be told: a rule whose group was not read may name
 // one.
 func unbound(bs []binding.Binding, groups *surveyed, b busFacts) (left []binding.Binding, whole bool) {
-	named, whole := map[string]bool{}, true
+	named, whole := map[string]bool{}, !groups.missed
 	for i := range bs {
 		g := groups.byRef[lint.Ref(bs[i].Group)]
 		named[cmp.Or(g.ARN, bs[i].Group.ARN)] = true
@@ -273,7 +273,7 @@ func unbound(bs []binding.Binding, groups *surveyed, b busFacts) (left []binding
 // unbound tells of those that hold targets.
 func (r *statusResult) unbound(left []binding.Binding, whole bool, groups *surveyed) {
 	if !whole {
-		r.Notes = append(r.Notes, "a rule's group was not read: groups that no rule names are not known")
+		r.Notes = append(r.Notes, "not all groups were read: those that no rule names are not known")
 		return
 	}
 	for _, b := range left {

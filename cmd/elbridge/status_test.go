@@ -229,8 +229,12 @@ func TestStatus_Unread_I8(t *testing.T) {
 		t.Errorf("group %+v", g)
 	}
 	p.denied = targetgroup.ErrDenied
-	if _, _, err := livingFlags("table").status(context.Background(), p.living(), midday); !errors.Is(err, targetgroup.ErrDenied) {
-		t.Errorf("error %v, want ErrDenied", err)
+	r, unread, err = livingFlags("table").status(context.Background(), p.living(), midday)
+	if err != nil || !errors.Is(unread, targetgroup.ErrDenied) {
+		t.Errorf("error %v, unread %v, want ErrDenied", err, unread)
+	}
+	if len(r.Groups) != 1 || r.Groups[0].Right || len(r.Unbound) > 0 || len(r.Notes) == 0 {
+		t.Errorf("said %+v", r)
 	}
 }
 

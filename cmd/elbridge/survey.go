@@ -50,8 +50,10 @@ type surveyor struct {
 type surveyed struct {
 	byRef map[string]explain.Group // those that bindings name, by lint.Ref
 	all   []lint.Group             // of the bus's account and region; with tags if all were asked for
-	// unread says what could not be read, of byRef.
+	// unread says what could not be read; missed that it may be of groups that
+	// nobody names.
 	unread []error
+	missed bool
 }
 
 // facts reads what bindings name, without targets. With all, the tags of every
@@ -60,11 +62,11 @@ func (s *surveyor) facts(ctx context.Context, bs []binding.Binding, all bool) (*
 	if err := s.pace.Wait(ctx); err != nil {
 		return nil, err
 	}
+	out := &surveyed{byRef: map[string]explain.Group{}}
 	listed, err := s.home.List(ctx)
 	if err != nil {
-		return nil, err
+		out.miss("target groups were not read", err)
 	}
-	out := &surveyed{byRef: map[string]explain.Group{}}
 	for _, l := range listed {
 		out.all = append(out.all, lint.Group{Group: l.Group, Name: l.Name, DeregistrationDelay: -1})
 	}
@@ -83,7 +85,13 @@ func (s *surveyor) facts(ctx context.Context, bs []binding.Binding, all bool) (*
 		return nil, err
 	}
 	for _, b := range at {
-		out.byRef[lint.Ref(b.Group)] = explain.Group{Group: out.find(b.Group)}
+		g := lint.Group{Problem: lint.Unread}
+		if err != nil {
+			g.Detail = err.Error()
+		} else {
+			g = out.find(b.Group)
+		}
+		out.byRef[lint.Ref(b.Group)] = explain.Group{Group: g}
 	}
 	others, unread := pacedGroups(ctx, away, s.from, false, s.pace)
 	for ref, g := range others {
@@ -127,7 +135,11 @@ func (s *surveyor) tags(ctx context.Context, out *surveyed, bs []*binding.Bindin
 		}
 		tags, err := s.home.TagsOf(ctx, arns)
 		if err != nil {
-			return err
+			out.miss("tags of target groups were not read", err)
+			for _, j := range chunk {
+				out.all[j].Problem, out.all[j].Detail = lint.Unread, err.Error()
+			}
+			continue
 		}
 		for _, j := range chunk {
 			if out.all[j].Tags = tags[out.all[j].ARN]; out.all[j].Tags == nil {
@@ -138,6 +150,15 @@ func (s *surveyor) tags(ctx context.Context, out *surveyed, bs []*binding.Bindin
 	return nil
 }
 
+// miss notes what could not be read of the groups of the account, each cause once.
+func (s *surveyed) miss(what string, err error) {
+	s.missed = true
+	err = fmt.Errorf("%s: %w", what, err)
+	if !slices.ContainsFunc(s.unread, func(e error) bool { return e.Error() == err.Error() }) {
+		s.unread = append(s.unread, err)
+	}
+}
+
 // find returns the one group that ref names, or what is wrong with it.
 func (s *surveyed) find(ref binding.GroupRef) lint.Group {
 	var found []lint.Group
@@ -146,6 +167,8 @@ func (s *surveyed) find(ref binding.GroupRef) lint.Group {
 		switch {
 		case ref.Name != "":
 			is = ref.Name == g.Name
+		case len(ref.Tags) > 0 && g.Problem == lint.Unread: // it may be this one
+			return lint.Group{Problem: lint.Unread, Detail: g.Detail}
 		case len(ref.Tags) > 0:
 			is = carries(g.Tags, ref.Tags)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/time/rate"
+
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/bus"
 	"github.com/elbridge/elbridge/pkg/claim"
@@ -82,7 +84,9 @@ func (p *place) Inspect(context.Context, string, string) ([]cluster.Inspection, 
 }
 
 func (p *place) view() *view {
-	return &view{rules: p, groups: func(*binding.Binding) groupReader { return p }, pods: func(string) (podReader, error) { return p, nil }}
+	from := func(*binding.Binding) groupReader { return p }
+	return &view{rules: p, groups: from, pods: func(string) (podReader, error) { return p, nil },
+		survey: &surveyor{home: homeGroups{p}, from: from, pace: rate.NewLimiter(rate.Inf, factsCalls)}}
 }
 
 // somewhere has one rule, its group with one right and one left-over target, one
