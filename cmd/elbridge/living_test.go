@@ -156,11 +156,16 @@ func TestObserveReport_Unread_I8(t *testing.T) {
 	l := p.living()
 	l.survey.from = func(*binding.Binding) groupReader { return unhealthyPlace{p} }
 	r, unread, err := livingFlags("table").observeReport(context.Background(), l, false)
-	if err != nil || !errors.Is(unread, targetgroup.ErrThrottled) || exitOf(r.exit(unread)) != 1 {
-		t.Fatalf("unread %v, error %v, want ErrThrottled", unread, err)
+	if err != nil || exitOf(r.exit(unread)) != 1 {
+		t.Fatalf("unread %v, error %v", unread, err)
 	}
-	if b := r.Bindings[0]; len(b.Unknown) == 0 || len(b.Register)+len(b.Deregister)+len(b.Held) > 0 {
+	if b := r.Bindings[0]; len(b.Unknown) != 1 || !strings.Contains(b.Unknown[0], targetgroup.ErrThrottled.Error()) || len(b.Register)+len(b.Deregister)+len(b.Held) > 0 {
 		t.Errorf("said %+v", b)
+	}
+	named := somewhere().ruled(`web | "targetGroup":{"name":"web"},"mode":"observe"`)
+	named.denied = targetgroup.ErrDenied
+	if r, unread, err := livingFlags("table").observeReport(context.Background(), named.living(), false); err != nil || !errors.Is(r.exit(unread), targetgroup.ErrDenied) {
+		t.Errorf("unread %v, error %v, want ErrDenied", unread, err)
 	}
 	l.pods = nil
 	if _, _, err := livingFlags("table").observeReport(context.Background(), l, false); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {

@@ -110,7 +110,10 @@ func (o *livingOptions) observeReport(ctx context.Context, l *living, all bool) 
 	for i := range r.Bindings {
 		r.Agrees = r.Agrees && r.Bindings[i].Agrees()
 	}
-	return r, errors.Join(groups.unread...), nil
+	if observed(withARNs(bs, groups), all)[""] { // else it is told of the group
+		unread = errors.Join(groups.unread...)
+	}
+	return r, unread, nil
 }
 
 // observed are the groups of bindings in mode observe, or of all.

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/spf13/cobra"
 
+	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/bus"
 	"github.com/elbridge/elbridge/pkg/preview"
 )
@@ -140,9 +141,12 @@ func (o *planOptions) compare(ctx context.Context, l *living, before, after *sid
 	r.Notes = unique(append(append(notes, more...), again...))
 	now.Unclear = append(now.Unclear, brokenNow(before, after)...)
 	r.Rules = append(r.Rules, preview.Rules(before.named(groups), after.named(groups))...)
+	if groups.unread != nil && nameless(r.Rules, was.Bindings, now.Bindings) {
+		unread = errors.Join(groups.unread...) // where a group is known, it is told of the group
+	}
 	touched := preview.Touched(was.Bindings, now.Bindings)
 	if len(touched) == 0 {
-		return errors.Join(groups.unread...), nil
+		return unread, nil
 	}
 	if err := l.survey.targets(ctx, groups, all, touched); err != nil {
 		return nil, err
@@ -153,7 +157,24 @@ func (o *planOptions) compare(ctx context.Context, l *living, before, after *sid
 	}
 	r.Cluster = w.Read[0]
 	r.Groups, err = w.Compare(was, now)
-	return errors.Join(groups.unread...), err
+	return unread, err
+}
+
+// nameless reports whether a changed rule names a group of which not even the ARN
+// was read.
+func nameless(changes []preview.RuleChange, sides ...[]binding.Binding) bool {
+	changed := map[string]bool{}
+	for _, c := range changes {
+		changed[c.Rule] = true
+	}
+	for _, bs := range sides {
+		for i := range bs {
+			if bs[i].Group.ARN == "" && changed[preview.RuleName(bs[i].Rule)] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // exit is how the command ends, by what was found.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
 
@@ -118,11 +119,34 @@ func TestPlan_Denied_I8(t *testing.T) {
 	p.denied = targetgroup.ErrDenied
 	o := &planOptions{livingOptions: *livingFlags("table"), live: true}
 	o.rulesOf = func(context.Context, string) (ruleReader, error) { return p, nil }
-	r, unread, err := o.plan(context.Background(), strings.NewReader(planHead+entryOf("other", groupARN, "")), "bus", "-", func(context.Context) (*living, error) { return p.living(), nil })
-	if err != nil || !errors.Is(r.exit(unread), targetgroup.ErrDenied) {
-		t.Errorf("error %v, unread %v, want ErrDenied", err, unread)
+	for group, known := range map[string]bool{groupARN: true, "{name: new}": false} {
+		r, unread, err := o.plan(context.Background(), strings.NewReader(planHead+entryOf("other", group, "")), "bus", "-", func(context.Context) (*living, error) { return p.living(), nil })
+		if err != nil || errors.Is(unread, targetgroup.ErrDenied) == known || exitOf(r.exit(unread)) != 1 {
+			t.Errorf("%s: error %v, unread %v", group, err, unread)
+		}
+		if len(r.Groups) != 1 || r.Groups[0].Known() || r.Groups[0].Removes() {
+			t.Errorf("%s: %+v", group, r.Groups)
+		}
 	}
-	if len(r.Groups) != 1 || r.Groups[0].Known() || r.Groups[0].Removes() {
-		t.Errorf("groups %+v", r.Groups)
+}
+
+// A group that can't be read and that no changed rule names keeps nobody from a plan.
+func TestPlan_UnreadElsewhere(t *testing.T) {
+	const away = "arn:aws:elasticloadbalancing:eu-west-1:444455556666:targetgroup/away/0123456789abcdef"
+	role := `"targetGroup":"` + away + `","roleArn":"arn:aws:iam::444455556666:role/elbridge"`
+	p := somewhere().ruled("web | "+webGroup, "away | "+role)
+	l := p.living()
+	l.survey.from = func(b *binding.Binding) groupReader {
+		if b.RoleARN != "" {
+			return &place{denied: targetgroup.ErrDenied}
+		}
+		return p
+	}
+	o := &planOptions{livingOptions: *livingFlags("table"), live: true}
+	o.rulesOf = func(context.Context, string) (ruleReader, error) { return p, nil }
+	text := planHead + entryOf("away", away, "    roleArn: arn:aws:iam::444455556666:role/elbridge\n") + entryOf("more", groupARN, "") + entryOf("web", groupARN, "")
+	r, unread, err := o.plan(context.Background(), strings.NewReader(text), "bus", "-", func(context.Context) (*living, error) { return l, nil })
+	if err != nil || exitOf(r.exit(unread)) != 0 || len(r.Rules) != 1 {
+		t.Errorf("error %v, unread %v, said %+v", err, unread, r)
 	}
 }
