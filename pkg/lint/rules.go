@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/eventpattern"
+	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
 // Limits of EventBridge: targets of a rule (fixed), and the default quotas of
@@ -24,7 +26,8 @@ const (
 var awsName = regexp.MustCompile(`^[.\-_A-Za-z0-9]{1,64}$`)
 
 // Queues returns the ARNs of the queues that bindings go to: those of targets
-// whose template carries a binding or, where there is none, of all SQS targets.
+// whose template carries a binding or, where there is none, of all SQS targets of
+// rules that may mean pods.
 func Queues(rules []Rule) []string {
 	carrying, all := map[string]bool{}, map[string]bool{}
 	for i := range rules {
@@ -32,16 +35,27 @@ func Queues(rules []Rule) []string {
 			if !strings.Contains(t.ARN, ":sqs:") {
 				continue
 			}
-			all[t.ARN] = true
+			all[t.ARN] = all[t.ARN] || mayMeanPods(rules[i].Pattern)
 			if t.Transformer != nil && strings.Contains(t.Transformer.Template, `"binding"`) {
 				carrying[t.ARN] = true
 			}
 		}
 	}
 	if len(carrying) == 0 {
+		maps.DeleteFunc(all, func(_ string, pods bool) bool { return !pods })
 		carrying = all
 	}
 	return slices.Sorted(maps.Keys(carrying))
+}
+
+// mayMeanPods reports whether a pattern leaves room for pod events: rules that
+// name other detail-types, such as those that ask resync for a round, mean no
+// binding. What can't be read may mean anything.
+func mayMeanPods(pattern string) bool {
+	var p struct {
+		DetailType []string `json:"detail-type"`
+	}
+	return json.Unmarshal([]byte(pattern), &p) != nil || p.DetailType == nil || slices.Contains(p.DetailType, podevent.DetailTypePodStateChange)
 }
 
 // Bindings reads the bindings of rules at the queues. The error joins the faults
