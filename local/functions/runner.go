@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -215,7 +216,11 @@ func (r *Runner) run(p *pool, requestID string, payload []byte) (Result, error) 
 	}
 	p.release(m, r.cfg.Now(), out, err)
 	if err != nil {
-		r.cfg.Log.Warn("instance lost", "function", p.fn.Name, "instance", m.id, "request_id", requestID, "err", err)
+		level := slog.LevelWarn
+		if r.ctx.Err() != nil { // Close ended it
+			level = slog.LevelDebug
+		}
+		r.cfg.Log.Log(r.ctx, level, "instance lost", "function", p.fn.Name, "instance", m.id, "request_id", requestID, "err", err)
 		return Result{}, err
 	}
 	res := Result{
