@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -23,6 +24,7 @@ type instance struct {
 	api     *http.Server
 	invoked chan struct{}    // closed when the function took its event
 	lines   chan printedLine // what it prints; closed at its end
+	log     *os.File         // the same
 }
 
 // printedLine is a line with the moment it came.
@@ -53,6 +55,9 @@ func invoke(ctx context.Context, bootstrap string, env []string, deadline time.D
 	if err != nil {
 		return nil, err
 	}
+	if in.log, err = os.Create(filepath.Join(os.TempDir(), "elbridge-bench-function.log")); err != nil {
+		return nil, err
+	}
 	if err := in.cmd.Start(); err != nil {
 		_ = in.api.Close()
 		return nil, err
@@ -74,6 +79,7 @@ func (in *instance) read(out io.Reader) {
 		if err != nil {
 			return
 		}
+		_, _ = in.log.Write(line)
 		select {
 		case in.lines <- printedLine{time.Now(), line}:
 		default: // nobody reads; what is measured must not wait for us

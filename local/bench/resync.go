@@ -97,19 +97,16 @@ func (m *resyncRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.in.stop()
-	if err := m.first(ctx, start); err != nil {
-		return err
+	steps := []func() error{func() error { return m.first(ctx, start) }, func() error { return m.quiet(ctx) }}
+	if m.whole {
+		steps = append(steps, func() error { return m.changing(ctx) }, func() error { return m.drift(ctx) })
 	}
-	if err := m.quiet(ctx); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("%w (what the function said is in %s)", err, m.in.log.Name())
+		}
 	}
-	if !m.whole {
-		return nil
-	}
-	if err := m.changing(ctx); err != nil {
-		return err
-	}
-	return m.drift(ctx)
+	return nil
 }
 
 func (m *resyncRun) env() []string {

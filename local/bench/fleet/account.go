@@ -3,8 +3,10 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -29,7 +31,11 @@ type account struct {
 	events *eventbridge.Client
 	elb    *elbv2.Client
 	queues *sqs.Client
+	port   int32 // of the listeners
 }
+
+// balancers have their addresses here, apart from those of a stack.
+var balancers = netip.MustParsePrefix("127.81.0.0/16")
 
 // newAccount makes bus, rules, groups and targets as they are when nothing is to
 // be repaired. Describe calls are limited as AWS limits them; calls that change
@@ -42,7 +48,10 @@ func newAccount(ctx context.Context, spec Spec, cluster eks.Cluster) (*account, 
 	vpc := elb.DefaultVPC()
 	everything := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	vpc.CIDRs, vpc.Subnets[0].CIDRs = everything, everything
-	balancing, err := elb.New(elb.Config{VPCs: []state.VPC{vpc}, Buckets: &elb.Buckets{Describe: elb.DefaultBuckets().Describe}})
+	limits := state.DefaultLimits()
+	limits.Balancers, limits.TargetsPerZoneNLB = Groups, limits.TargetsPerGroup
+	balancing, err := elb.New(elb.Config{VPCs: []state.VPC{vpc}, Limits: &limits, Buckets: &elb.Buckets{Describe: elb.DefaultBuckets().Describe},
+		Addresses: balancers, Dial: answers})
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +80,24 @@ func (a *account) putQueues(ctx context.Context, _ Spec) error {
 	return err
 }
 
+// answers stands for pods that do: it is dialled for health checks alone.
+func answers(context.Context, string, string) (net.Conn, error) {
+	near, _ := net.Pipe()
+	return near, nil
+}
+
 // putGroups makes the groups, ours by their tag, each with the targets that are
-// claimed. They have no load balancer: their targets are "unused", and nobody
-// checks their health.
+// claimed and with a load balancer of its own, so that targets are healthy. They are
+// checked by TCP and as seldom as the API allows, which costs next to nothing.
 func (a *account) putGroups(ctx context.Context, spec Spec) error {
+	var err error
+	if a.port, err = freePort(); err != nil {
+		return err
+	}
 	for g, claimed := range spec.claims() {
 		out, err := a.elb.CreateTargetGroup(ctx, &elbv2.CreateTargetGroupInput{Name: new(fmt.Sprintf("fleet-%03d", g)), Port: new(int32(trafficPort)),
-			Protocol: elbtypes.ProtocolEnumHttp, TargetType: elbtypes.TargetTypeEnumIp, VpcId: new(elb.VPCID),
+			Protocol: elbtypes.ProtocolEnumTcp, TargetType: elbtypes.TargetTypeEnumIp, VpcId: new(elb.VPCID), HealthCheckIntervalSeconds: new(int32(300)),
+			HealthyThresholdCount: new(int32(2)), UnhealthyThresholdCount: new(int32(2)),
 			Tags: []elbtypes.Tag{{Key: new(binding.OwnerTag), Value: new(BusARN)}}})
 		if err != nil {
 			return err
@@ -88,14 +108,41 @@ func (a *account) putGroups(ctx context.Context, spec Spec) error {
 		for i := range claimed {
 			targets = append(targets, elbtypes.TargetDescription{Id: new(addressOf(i).String()), Port: new(int32(trafficPort))})
 		}
-		if len(targets) == 0 {
-			continue
+		if len(targets) > 0 {
+			if _, err := a.elb.RegisterTargets(ctx, &elbv2.RegisterTargetsInput{TargetGroupArn: arn, Targets: targets}); err != nil {
+				return err
+			}
 		}
-		if _, err := a.elb.RegisterTargets(ctx, &elbv2.RegisterTargetsInput{TargetGroupArn: arn, Targets: targets}); err != nil {
+		if err := a.putBalancer(ctx, g, arn); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// freePort returns a port that no other fleet on this machine listens on.
+func freePort() (int32, error) {
+	l, err := net.Listen("tcp", balancers.Addr().Next().String()+":0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	_, text, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return 0, err
+	}
+	port, err := strconv.ParseInt(text, 10, 32)
+	return int32(port), err
+}
+
+func (a *account) putBalancer(ctx context.Context, g int, group *string) error {
+	lb, err := a.elb.CreateLoadBalancer(ctx, &elbv2.CreateLoadBalancerInput{Name: new(fmt.Sprintf("fleet-%03d", g)), Type: elbtypes.LoadBalancerTypeEnumNetwork, Subnets: []string{elb.SubnetA}})
+	if err != nil {
+		return err
+	}
+	_, err = a.elb.CreateListener(ctx, &elbv2.CreateListenerInput{LoadBalancerArn: lb.LoadBalancers[0].LoadBalancerArn, Port: &a.port, Protocol: elbtypes.ProtocolEnumTcp,
+		DefaultActions: []elbtypes.Action{{Type: elbtypes.ActionTypeEnumForward, TargetGroupArn: group}}})
+	return err
 }
 
 func (a *account) putRules(ctx context.Context, _ Spec) error {

@@ -1,9 +1,9 @@
 // Package fleet is what resync looks at, at the size of a large account: an API
 // server of very many pods, with the lists and watches that resync uses, and an
 // AWS with hundreds of rules and target groups. It is true on the wire and cheap
-// inside: pods are encoded once, pages are put together from their bytes, targets
-// have no load balancer and so no health checks. It runs in a process of its own,
-// so that what is measured of its client is the client's alone.
+// inside: pods are encoded once, pages are put together from their bytes, health
+// checks are few and pass. It runs in a process of its own, so that what is
+// measured of its client is the client's alone.
 package fleet
 
 import (
