@@ -36,7 +36,7 @@ down: build-local ## Stop what `make up` started
 	@bin/local down $(ARGS)
 
 .PHONY: smoke
-smoke: build-local ## Walk pods through their lives on a system of its own, and check the target group after each step
+smoke: build-local ## Walk pods through their lives, by events, by resync and by both, and check the target group after each step
 	@bin/local smoke $(ARGS)
 
 .PHONY: test

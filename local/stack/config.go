@@ -56,7 +56,7 @@ type Config struct {
 	// one of them on all addresses would stand in their way.
 	Ports []int
 
-	Way            Way           // how target groups learn of pods; default WayBoth
+	Way            Way           // how target groups learn of pods; default WayBoth, or WayEvents with a Bootstrap
 	ResyncInterval time.Duration // between resync's rounds; default 20 s
 	RunLength      time.Duration // of a run of resync; 0 is its default
 	RateShare      float64       // of the account's ELB rates, for resync; 0 is its default

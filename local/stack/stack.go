@@ -120,6 +120,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Way == "" {
 		c.Way = WayBoth
+		if c.Bootstrap != "" { // resync would do what the other binary does not
+			c.Way = WayEvents
+		}
 	}
 	if c.ResyncInterval == 0 {
 		c.ResyncInterval = defaultInterval
