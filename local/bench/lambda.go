@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,17 +19,10 @@ import (
 // gets one event and has until the end of the bench to work on it. The emulator
 // that the stack uses would be one process more between us and what is measured.
 type instance struct {
-	cmd     *exec.Cmd
-	api     *http.Server
-	invoked chan struct{}    // closed when the function took its event
-	lines   chan printedLine // what it prints; closed at its end
-	log     *os.File         // the same
-}
-
-// printedLine is a line with the moment it came.
-type printedLine struct {
-	at   time.Time
-	text []byte
+	cmd   *exec.Cmd
+	api   *http.Server
+	lines chan []byte // what it prints; closed at its end
+	log   *os.File    // the same
 }
 
 // ends is how long the function has to end after SIGTERM.
@@ -43,7 +35,7 @@ func invoke(ctx context.Context, bootstrap string, env []string, deadline time.D
 	if err != nil {
 		return nil, err
 	}
-	in := &instance{invoked: make(chan struct{}), lines: make(chan printedLine, 1024)}
+	in := &instance{lines: make(chan []byte, 1024)}
 	in.api = &http.Server{Handler: in.runtime(time.Now().Add(deadline)), ReadHeaderTimeout: time.Minute}
 	go func() { _ = in.api.Serve(l) }() // ends with stop
 	in.cmd = exec.CommandContext(ctx, bootstrap)
@@ -55,7 +47,7 @@ func invoke(ctx context.Context, bootstrap string, env []string, deadline time.D
 	if err != nil {
 		return nil, err
 	}
-	if in.log, err = os.Create(filepath.Join(os.TempDir(), "elbridge-bench-function.log")); err != nil {
+	if in.log, err = os.CreateTemp("", "elbridge-bench-function-*.log"); err != nil {
 		return nil, err
 	}
 	if err := in.cmd.Start(); err != nil {
@@ -74,6 +66,7 @@ func invoke(ctx context.Context, bootstrap string, env []string, deadline time.D
 
 func (in *instance) read(out io.Reader) {
 	defer close(in.lines)
+	defer in.log.Close()
 	for s := bufio.NewReader(out); ; {
 		line, err := s.ReadBytes('\n')
 		if err != nil {
@@ -81,7 +74,7 @@ func (in *instance) read(out io.Reader) {
 		}
 		_, _ = in.log.Write(line)
 		select {
-		case in.lines <- printedLine{time.Now(), line}:
+		case in.lines <- line:
 		default: // nobody reads; what is measured must not wait for us
 		}
 	}
@@ -100,7 +93,6 @@ func (in *instance) runtime(deadline time.Time) http.Handler {
 		h.Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(deadline.UnixMilli()))
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:000000000000:function:elbridge-resync")
 		_, _ = io.WriteString(w, `{}`)
-		close(in.invoked)
 	})
 	mux.HandleFunc("POST /2018-06-01/runtime/", func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/error") {

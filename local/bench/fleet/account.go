@@ -50,8 +50,8 @@ func newAccount(ctx context.Context, spec Spec, cluster eks.Cluster) (*account, 
 	vpc.CIDRs, vpc.Subnets[0].CIDRs = everything, everything
 	limits := state.DefaultLimits()
 	limits.Balancers, limits.TargetsPerZoneNLB = Groups, limits.TargetsPerGroup
-	balancing, err := elb.New(elb.Config{VPCs: []state.VPC{vpc}, Limits: &limits, Buckets: &elb.Buckets{Describe: elb.DefaultBuckets().Describe},
-		Addresses: balancers, Dial: answers})
+	cfg := elb.Config{VPCs: []state.VPC{vpc}, Limits: &limits, Buckets: &elb.Buckets{Describe: elb.DefaultBuckets().Describe}, Addresses: balancers, Dial: answers}
+	balancing, err := elb.New(cfg) //nolint:contextcheck // it runs until it is closed
 	if err != nil {
 		return nil, err
 	}

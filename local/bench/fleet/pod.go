@@ -173,7 +173,7 @@ func podStatus(id identity, start metav1.Time, r *rand.Rand) corev1.PodStatus {
 func managedFields(at metav1.Time) []metav1.ManagedFieldsEntry {
 	entry := func(manager, sub, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &at, FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}, Subresource: sub}
+			FieldsV1: metav1.NewFieldsV1(fields), Subresource: sub}
 	}
 	return []metav1.ManagedFieldsEntry{
 		entry("kube-controller-manager", "", controllerFields),

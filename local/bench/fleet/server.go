@@ -65,7 +65,7 @@ func send(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who went away needs no answer
+	_, _ = w.Write(body) //nolint:gosec // protobuf, for our own client; who went away needs no answer
 }
 
 func (a *api) refuse(w http.ResponseWriter, status int, reason metav1.StatusReason, message string) {

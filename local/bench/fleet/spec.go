@@ -45,8 +45,10 @@ const (
 )
 
 // principal may do everything.
-var principal = core.Principal{AccessKeyID: "AKIALOCALFLEET000000", SecretAccessKey: "local-fleet-secret-0000000000000000000000", Account: Account,
-	ARN: "arn:aws:sts::" + Account + ":assumed-role/elbridge-resync/resync"}
+var principal = core.Principal{ //nolint:gosec // of the local cloud alone
+	AccessKeyID: "AKIALOCALFLEET000000", SecretAccessKey: "local-fleet-secret-0000000000000000000000",
+	Account: Account, ARN: "arn:aws:sts::" + Account + ":assumed-role/elbridge-resync/resync",
+}
 
 // Spec says how large a fleet is.
 type Spec struct {
