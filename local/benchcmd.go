@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -55,7 +56,7 @@ func benchCommand() *cobra.Command {
 					continue
 				}
 				if err := section.do(); err != nil {
-					return err
+					return errors.Join(err, report.Table(out)) // what was measured by then took minutes
 				}
 			}
 			if err := report.Table(out); err != nil {

@@ -81,6 +81,9 @@ func listsOf(ctx context.Context, r *Report, say func(string, ...any), dir, list
 			{"pods", "Each, every pod kept", ""},
 			{"decode", "baseline: pages into corev1.PodList", ""},
 		} {
+			if m.how == "pods" && !zip {
+				continue // what is kept does not depend on how it came
+			}
 			if err := l.measure(ctx, r, m.how, m.what, m.goal); err != nil {
 				return err
 			}

@@ -81,6 +81,7 @@ type resyncRun struct {
 
 func (m *resyncRun) add(what string, value float64, unit, goal string) {
 	m.report.Add(Figure{Name: m.name + ": " + what, Value: value, Unit: unit, Goal: goal})
+	m.say("  %s: %s %s", what, number(value), unit)
 }
 
 func (m *resyncRun) run(ctx context.Context) (err error) {
