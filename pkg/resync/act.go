@@ -177,14 +177,17 @@ type notedKey struct {
 	drift, action string
 }
 
-// unreadPod notes registrations that were not made because their pod could not
-// be read.
+// unreadPod notes changes that were not made because their pod could not be read.
 func (c *comparison) unreadPod(changes plan.Changes, n named, err error) {
-	for _, ch := range changes.Register {
-		if (named{ch.Cluster, ch.Pod}) == n {
-			c.note(drift.Finding{Kind: drift.Missing, Change: ch}, ActionFailed, err.Error())
+	note := func(kind drift.Kind, cs []plan.Change) {
+		for _, ch := range cs {
+			if (named{ch.Cluster, ch.Pod}) == n {
+				c.note(drift.Finding{Kind: kind, Change: ch}, ActionFailed, err.Error())
+			}
 		}
 	}
+	note(drift.Missing, changes.Register)
+	note(drift.Extra, changes.Deregister)
 	c.out.again = true
 }
 

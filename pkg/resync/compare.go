@@ -42,6 +42,7 @@ type comparison struct {
 	read    time.Time // when current was
 	lim     plan.Limits
 	foreign []plan.Change // not claimed, and not ours to remove
+	asks    []claim.Key   // not claimed, and reading may tell why
 	noted   map[notedKey]int
 	out     outcome
 }
@@ -125,8 +126,9 @@ func (c *comparison) decide(ctx context.Context, v claim.View, pods []claim.Seen
 		return plan.Diff(v.Claims, nil, c.current, plan.Limits{})
 	}
 	cands, _ := unclaimed(v, c.current)
-	changes := plan.Diff(v.Claims, c.r.evidence(ctx, c.look, v, pods, cands), c.current, c.lim)
-	c.foreign = c.foreign[:0]
+	evidence, asks := c.r.evidence(ctx, c.look, v, pods, cands)
+	changes := plan.Diff(v.Claims, evidence, c.current, c.lim)
+	c.foreign, c.asks = c.foreign[:0], asks
 	var held []plan.Change
 	for _, ch := range changes.Held { // what is not ours to remove is no hold: nothing has to happen about it (I18)
 		if ch.Hold == plan.HeldForeign {
@@ -146,14 +148,17 @@ func (c *comparison) wanted(changes plan.Changes) bool {
 
 // confirm reads the pods behind every change and leaves those that hold (I1, I3).
 func (c *comparison) confirm(ctx context.Context, changes plan.Changes, v claim.View) (plan.Changes, claim.View) {
-	if len(changes.Register)+len(changes.Deregister) == 0 {
+	ask := c.worthAsking(changes)
+	if len(changes.Register)+len(changes.Deregister)+len(ask) == 0 {
 		return changes, v
 	}
 	before := changes
-	unread := c.readPods(ctx, changes)
-	ids, err := c.readOwners(ctx, changes)
+	toRead := changes
+	toRead.Deregister = slices.Concat(changes.Deregister, ask)
+	unread := c.readPods(ctx, toRead)
+	ids, err := c.readOwners(ctx, toRead)
 	v, pods := c.r.see(c.look)
-	if err == nil && len(changes.Deregister) > 0 && c.r.Now().Sub(c.read) > reconcile.DecisionMaxAge {
+	if err == nil && len(toRead.Deregister) > 0 && c.r.Now().Sub(c.read) > reconcile.DecisionMaxAge {
 		var current map[claim.Key]plan.Target
 		if current, err = c.api.Health(ctx, c.g); err == nil {
 			c.current, c.read = current, c.r.Now()
@@ -164,12 +169,34 @@ func (c *comparison) confirm(ctx context.Context, changes plan.Changes, v claim.
 	}
 	changes = c.decide(ctx, v, pods)
 	changes.Register = slices.DeleteFunc(changes.Register, func(ch plan.Change) bool { return !c.isRead(ch, unread) })
-	changes.Deregister = slices.DeleteFunc(changes.Deregister, func(ch plan.Change) bool { return !ids[ch.ID] })
+	changes.Deregister = slices.DeleteFunc(changes.Deregister, func(ch plan.Change) bool {
+		return !ids[ch.ID] || unread[named{ch.Cluster, ch.Pod}] != nil // a pod that was not read witnesses nothing
+	})
 	for n, err := range unread {
 		c.trouble(err)
 		c.unreadPod(before, n, err)
 	}
 	return changes, v
+}
+
+// maxAsks bounds what is read in one comparison for the sake of held removals:
+// when a node is cut off with all its pods, reading tells nothing new.
+const maxAsks = 50
+
+// worthAsking returns held removals that a reading may witness, each round others
+// of them if they are many.
+func (c *comparison) worthAsking(changes plan.Changes) []plan.Change {
+	var out []plan.Change
+	for _, ch := range changes.Held {
+		if ch.Hold == plan.HeldLimit && slices.Contains(c.asks, ch.Key) {
+			out = append(out, ch)
+		}
+	}
+	if len(out) <= maxAsks {
+		return out
+	}
+	first := c.rd.number * maxAsks % len(out)
+	return slices.Concat(out[first:], out[:first])[:maxAsks]
 }
 
 // readPods reads the pods of registrations, and those that the past names behind

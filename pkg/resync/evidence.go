@@ -28,12 +28,15 @@ type scene struct {
 	ready map[[2]string]bool        // by cluster and node
 	reads *reads
 	now   time.Time
+	// asks are keys without a witness that reading would give one, perhaps: pods
+	// of the group had the address, and nobody has looked who has it now.
+	asks []claim.Key
 }
 
-// evidence says of each unclaimed key what witnesses that it may go (I9). What
-// the past says of a pod that was not read yet is taken for true: nothing goes
-// before it is read.
-func (r *Resync) evidence(ctx context.Context, lk *look, v claim.View, pods []claim.Seen, cands []claim.Key) map[claim.Key]plan.Evidence {
+// evidence says of each unclaimed key what witnesses that it may go (I9), and of
+// which keys reading may tell more. What the past says of a pod that was not read
+// yet is taken for true: nothing goes before it is read.
+func (r *Resync) evidence(ctx context.Context, lk *look, v claim.View, pods []claim.Seen, cands []claim.Key) (map[claim.Key]plan.Evidence, []claim.Key) {
 	s := &scene{lk: lk, view: v, byID: map[string][]claim.Seen{}, past: map[string][]picture.Past{}, reads: lk.reads, now: r.Now()}
 	for _, p := range pods {
 		for _, id := range claim.Addresses(p.PodIPs, lk.g.Family) {
@@ -54,7 +57,7 @@ func (r *Resync) evidence(ctx context.Context, lk *look, v claim.View, pods []cl
 	for _, k := range cands {
 		out[k] = s.judge(k)
 	}
-	return out
+	return out, s.asks
 }
 
 // judge is the evidence for one key. Its owners claim it not.
@@ -79,13 +82,19 @@ func (s *scene) judge(k claim.Key) plan.Evidence {
 		}
 	}
 	for _, p := range owners {
-		if s.view.Rules[p.UID] != "" && s.ready[[2]string{p.Cluster, p.NodeName}] {
+		if s.view.Rules[p.UID] != "" && s.ready[[2]string{p.Cluster, p.NodeName}] && !s.anothers(k, p) {
 			ev := s.of(p)
 			ev.Witness, ev.Shown = plan.PodEnded, s.view.Within[p.UID]
 			return ev
 		}
 	}
 	return s.absent(k, len(owners) == 0)
+}
+
+// anothers reports whether another pod of the group had the address after p: an
+// ended pod's object may outlive its hold on the address by days (P046).
+func (s *scene) anothers(k claim.Key, p claim.Seen) bool {
+	return slices.ContainsFunc(s.past[k.ID], func(past picture.Past) bool { return past.Pod.UID != p.UID && s.lk.ruleThatSelected(past) != "" })
 }
 
 func ended(p claim.Seen) bool { return p.Terminating || p.Finished() }
@@ -129,17 +138,20 @@ func (s *scene) absent(k claim.Key, nobody bool) plan.Evidence {
 			continue
 		}
 		ev := attribute(past, rule)
-		if p, read := s.reads.of(nameOf(past.Pod)); past.Kind != picture.Gone || read && p != nil && p.UID == past.Pod.UID {
-			return ev // it is there, and has another address now
+		p, read := s.reads.of(nameOf(past.Pod))
+		switch there := read && p != nil && p.UID == past.Pod.UID; {
+		case past.Kind == picture.Deselected && !there:
+			ev.Witness = plan.Deselected
+		case past.Kind != picture.Gone, there: // it has another address now, or none
+		case nobody && s.ready[[2]string{past.Pod.Cluster, past.Pod.NodeName}]:
+			if past.Ended { // the API server showed it ending
+				ev.Witness, ev.Shown = plan.PodEnded, s.lk.within(past.Pod)
+			} else if s.now.Sub(past.At) < goneMaxAge {
+				ev.Witness = plan.PodGone
+			}
 		}
-		if !nobody || !s.ready[[2]string{past.Pod.Cluster, past.Pod.NodeName}] {
-			return ev
-		}
-		switch {
-		case past.Ended: // the API server showed it ending
-			ev.Witness, ev.Shown = plan.PodEnded, s.lk.within(past.Pod)
-		case s.now.Sub(past.At) < goneMaxAge:
-			ev.Witness = plan.PodGone
+		if ev.Witness == plan.Unwitnessed && !s.reads.ids[k.ID] {
+			s.asks = append(s.asks, k)
 		}
 		return ev
 	}

@@ -146,7 +146,7 @@ func (w *world) wantSome(words string) {
 
 // hash is the hash of the plan that was held last.
 func (w *world) hash() string {
-	held := w.tells("held")
+	held := w.tells("held web")
 	if len(held) == 0 {
 		w.t.Fatal("nothing was held")
 	}
