@@ -42,7 +42,8 @@ func atRevision(name, rv string) *corev1.Pod {
 }
 
 // script writes a stream: "+a@5", "~a@6", "-a@7" and "^@9" are events with a pod
-// and its revision, "!410" is an error, "half" is half a frame, "junk" is none,
+// and its revision, "!410" is an error, "half" is half a frame, "length" is its
+// first four bytes, "junk" is no frame,
 // "cut" is a reset, "wait" waits for the client to leave. It ends with its end.
 func script(r *http.Request, steps string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
@@ -59,6 +60,8 @@ func script(r *http.Request, steps string) func(http.ResponseWriter) {
 				panic(http.ErrAbortHandler)
 			case step == "junk":
 				out = []byte("<html>no such page</html>")
+			case step == "length":
+				out = frame("ADDED", pod("half"))[:4]
 			case step == "half":
 				out = frame("ADDED", pod("half"))[:20]
 			case step[0] == '!':
@@ -102,10 +105,11 @@ func TestWatch(t *testing.T) {
 		"I8 too old a revision":         {"+a@6 !410", time.Minute, "=@5 ~a@6", cluster.ErrExpired},
 		"an error of the server's":      {"+a@6 !500", time.Minute, "=@5 ~a@6", cluster.ErrUnreachable},
 		"P103 rights that were lost":    {"!403", time.Minute, "=@5", cluster.ErrUnauthorized},
-		"nothing is said":               {"+a@6 wait", 30 * time.Millisecond, "=@5 ~a@6", cluster.ErrSilent},
-		"nothing is ever said":          {"wait", 30 * time.Millisecond, "=@5", cluster.ErrSilent},
+		"nothing is said":               {"+a@6 wait", 200 * time.Millisecond, "=@5 ~a@6", cluster.ErrSilent},
+		"nothing is ever said":          {"wait", 200 * time.Millisecond, "=@5", cluster.ErrSilent},
 		"half a frame, then a reset":    {"+a@6 half cut", time.Minute, "=@5 ~a@6", cluster.ErrUnreachable},
 		"half a frame, then the end":    {"+a@6 half", time.Minute, "=@5 ~a@6", cluster.ErrUnreachable},
+		"a length, then the end":        {"+a@6 length", time.Minute, "=@5 ~a@6", cluster.ErrUnreachable},
 		"a reset":                       {"+a@6 cut", time.Minute, "=@5 ~a@6", cluster.ErrUnreachable},
 		"no stream at all":              {"junk", time.Minute, "=@5", cluster.ErrUnreachable},
 		"an event that nobody heard of": {"?a@6", time.Minute, "=@5", cluster.ErrUnreachable},
@@ -196,15 +200,43 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 
 // What on does with a change is not the stream's silence.
 func TestSlowReader(t *testing.T) {
-	s := newServer(t, func(r *http.Request) any { return script(r, "+a@6 +b@7") })
+	const silence = 500 * time.Millisecond
+	read := make(chan struct{})
+	s := newServer(t, func(r *http.Request) any {
+		return func(w http.ResponseWriter) {
+			_, _ = w.Write(frame("ADDED", atRevision("a", "6")))
+			w.(http.Flusher).Flush()
+			select {
+			case <-read:
+			case <-r.Context().Done():
+			}
+			_, _ = w.Write(frame("ADDED", atRevision("b", "7")))
+		}
+	})
 	n := 0
-	silence := 20 * time.Millisecond
 	err := newWorld(s).patience(silence).Watch(t.Context(), cluster.Scope{}, "5", func(c cluster.Change) {
-		time.Sleep(2 * silence) // is what is tested
-		n++
+		if n++; c.ResourceVersion == "6" {
+			time.Sleep(silence + silence/5) // is what is tested
+			close(read)
+		}
 	})
 	if err != nil || n != 3 {
 		t.Errorf("%d changes, error %v; want three", n, err)
+	}
+}
+
+// Who is silent may be at the end of a connection that leads nowhere.
+func TestSilenceCostsTheConnection(t *testing.T) {
+	s := newServer(t, func(r *http.Request) any {
+		if r.URL.Query().Has("watch") {
+			return script(r, "wait")
+		}
+		return pod("web-0")
+	})
+	c := newWorld(s).patience(50 * time.Millisecond)
+	wantStreamClass(t, c.Watch(t.Context(), cluster.Scope{}, "5", func(cluster.Change) {}), cluster.ErrSilent)
+	if _, err := c.Pod(t.Context(), "ingress", "web-0"); err != nil || s.connections() != 2 {
+		t.Errorf("%d connections, error %v; want another than the stream's", s.connections(), err)
 	}
 }
 
