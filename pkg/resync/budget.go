@@ -95,6 +95,8 @@ func (p paced) Describe(ctx context.Context, ref binding.GroupRef) (claim.Group,
 	if err := p.budget.wait(ctx, p.budget.describe, 1, "DescribeTargetGroups", p.cause); err != nil {
 		return claim.Group{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	return p.Groups.Describe(ctx, ref)
 }
 
@@ -102,6 +104,8 @@ func (p paced) List(ctx context.Context) ([]targetgroup.Listed, error) {
 	if err := p.budget.wait(ctx, p.budget.describe, 1, "DescribeTargetGroups", p.cause); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	return p.Groups.List(ctx)
 }
 
@@ -109,6 +113,8 @@ func (p paced) Health(ctx context.Context, g claim.Group) (map[claim.Key]plan.Ta
 	if err := p.budget.wait(ctx, p.budget.describe, 1, "DescribeTargetHealth", p.cause); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	return p.Groups.Health(ctx, g)
 }
 
@@ -116,6 +122,8 @@ func (p paced) Tags(ctx context.Context, arn string) (map[string]string, error) 
 	if err := p.budget.wait(ctx, p.budget.describe, 1, "DescribeTags", p.cause); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	return p.Groups.Tags(ctx, arn)
 }
 
@@ -123,9 +131,12 @@ func (p paced) Tags(ctx context.Context, arn string) (map[string]string, error) 
 const tagsACall = 20
 
 func (p paced) TagsOf(ctx context.Context, arns []string) (map[string]map[string]string, error) {
-	if err := p.budget.wait(ctx, p.budget.describe, (len(arns)+tagsACall-1)/tagsACall, "DescribeTags", p.cause); err != nil {
+	calls := (len(arns) + tagsACall - 1) / tagsACall
+	if err := p.budget.wait(ctx, p.budget.describe, calls, "DescribeTags", p.cause); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout+time.Duration(calls)*time.Second)
+	defer cancel()
 	return p.Groups.TagsOf(ctx, arns)
 }
 
@@ -133,6 +144,8 @@ func (p paced) Register(ctx context.Context, g claim.Group, ks []claim.Key, zone
 	if err := p.budget.wait(ctx, p.budget.mutate, 1, "RegisterTargets", p.cause); err != nil {
 		return notTried(ks, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
 	return p.Groups.Register(ctx, g, ks, zone)
 }
 
@@ -140,6 +153,8 @@ func (p paced) Deregister(ctx context.Context, g claim.Group, ks []claim.Key) ta
 	if err := p.budget.wait(ctx, p.budget.mutate, 1, "DeregisterTargets", p.cause); err != nil {
 		return notTried(ks, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
 	return p.Groups.Deregister(ctx, g, ks)
 }
 

@@ -54,7 +54,7 @@ func (r *Resync) compare(ctx context.Context, rd *round, lk *look) outcome {
 	c := &comparison{look: lk, r: r, rd: rd, noted: map[notedKey]int{}}
 	c.work = &reconcile.Work{Group: lk.g, API: lk.api, Bindings: lk.bindings, Rule: lk.bindings[0].Rule,
 		Cause: targetevent.Cause{Kind: targetevent.Resync, RunID: rd.run, Round: rd.number, Request: rd.requestID()}}
-	defer func() { r.hands.Send(ctx, c.work.Outbox) }()
+	defer func() { r.send(ctx, c.work.Outbox) }()
 	waited := false
 	for pass := 1; pass <= maxPasses; pass++ {
 		changes, v, err := c.plan(ctx)
@@ -97,7 +97,7 @@ func (c *comparison) plan(ctx context.Context) (plan.Changes, claim.View, error)
 	_, open := unclaimed(v, c.current)
 	c.out.partial = c.out.partial || !c.complete
 	if open && !c.out.partial {
-		c.lim, err = c.r.tags.Limits(ctx, c.r.Config.BusARN, c.r.Rules, c.api, c.g, c.bindings)
+		c.lim, err = c.r.tags.Limits(ctx, c.r.Config.BusARN, boundedRules{c.r.Rules}, c.api, c.g, c.bindings)
 		if err != nil { // additions are not concerned (I6)
 			c.noRemovals(err)
 		}

@@ -110,7 +110,7 @@ func (r *Resync) finish(ctx context.Context, rd *round) {
 		r.toldAs, r.toldAt = as, r.Now()
 		rd.outbox = r.hands.Entry(rd.outbox, targetevent.DetailTypeResyncCompleted, "", ev)
 	}
-	r.hands.Send(ctx, rd.outbox)
+	r.send(ctx, rd.outbox)
 	r.Meter.Flush()
 }
 

@@ -80,8 +80,9 @@ func (r *Resync) round(ctx context.Context, rd *round) {
 	r.follow(ctx, rd)
 	turn := r.turn(rd)
 	r.compareAll(ctx, rd, turn)
-	if ctx.Err() != nil && len(rd.outcomes) < len(turn) {
-		return // the run is over: what was done has been told
+	if ctx.Err() != nil && len(rd.outcomes) < len(turn) { // the run is over: what was done has been told
+		r.send(ctx, rd.outbox)
+		return
 	}
 	vanished := r.vanished(rd)
 	r.tellRuleChanges(rd)
@@ -219,7 +220,11 @@ func (r *Resync) compareAll(ctx context.Context, rd *round, turn []string) {
 				rd.done(r, arn, outcome{}) // every rule is disabled: it keeps what it has (I8)
 				return nil
 			}
-			rd.done(r, arn, r.compare(ctx, rd, r.lookAt(rd, of)))
+			o := r.compare(ctx, rd, r.lookAt(rd, of))
+			if o.err != nil && ctx.Err() != nil {
+				return nil // it was not the group's fault
+			}
+			rd.done(r, arn, o)
 			return nil
 		})
 	}
