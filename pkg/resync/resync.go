@@ -82,7 +82,7 @@ func Sleep(ctx context.Context, d time.Duration) error { return pause.For(ctx, d
 
 func (r *Resync) init() {
 	r.budget = newBudget(r.Config.Share, r.Meter, r.Now)
-	r.rules = reconcile.NewRuleBook(pacedRules{r.Rules, r.budget}, r.Config.QueueARN, r.Now, nil)
+	r.rules = reconcile.NewRuleBook(pacedRules{boundedRules{r.Rules}, r.budget}, r.Config.QueueARN, r.Now, nil)
 	r.directory = newDirectory(r.Now)
 	r.tags = reconcile.NewTagBook(r.Now)
 	r.hands = &reconcile.Hands{Observe: r.Config.Observe, Observed: r.Observed, Events: r.Events, Meter: r.Meter, Log: r.Log, Now: r.Now}
