@@ -31,20 +31,15 @@ func benchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			empty := filepath.Join(binaries(), "empty", "bootstrap")
+			empty, function := filepath.Join(binaries(), "empty", "bootstrap"), filepath.Join(binaries(), "resync", "bootstrap")
 			for _, section := range []struct {
 				name string
 				do   func() error
 			}{
 				{"review", func() error { return bench.Review(ctx, report, tell.say) }},
 				{"lists", func() error { return bench.Lists(ctx, report, tell.say, self, "bench", "fleet") }},
-				{"resync", func() error {
-					function, err := bench.Bootstrap(binaries(), "resync")
-					if err != nil {
-						return err
-					}
-					return bench.Resync(ctx, report, tell.say, function, self, "bench", "fleet")
-				}},
+				{"resync", func() error { return bench.Resync(ctx, report, tell.say, function, self, "bench", "fleet") }},
+				{"resync-limited", func() error { return bench.ResyncLimited(ctx, report, tell.say, function, self, "bench", "fleet") }},
 				{"stack", func() error {
 					return onStack(ctx, tell, "", func(s *stack.Stack) error { return bench.Run(ctx, s, report, tell.say) })
 				}},
@@ -70,7 +65,7 @@ func benchCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "results", "bench/results", "folder for the JSON")
-	cmd.Flags().StringSliceVar(&only, "only", nil, "sections to measure (review, lists, resync, stack, empty); default: all")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "sections to measure (review, lists, resync, resync-limited, stack, empty); default: all")
 	cmd.AddCommand(fleet.Command())
 	return cmd
 }

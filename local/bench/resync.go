@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/elbridge/elbridge/local/bench/fleet"
@@ -43,6 +41,11 @@ func Resync(ctx context.Context, r *Report, say func(string, ...any), bootstrap 
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
+	return nil
+}
+
+// ResyncLimited measures the same with as much CPU as Lambda gives the function.
+func ResyncLimited(ctx context.Context, r *Report, say func(string, ...any), bootstrap string, command ...string) error {
 	for _, mb := range []int{small, 2 * small} {
 		limit, err := newShare(mb)
 		if errors.Is(err, errNoControl) {
@@ -53,7 +56,7 @@ func Resync(ctx context.Context, r *Report, say func(string, ...any), bootstrap 
 			return err
 		}
 		m := &resyncRun{bootstrap: bootstrap, command: command, report: r, say: say, spec: fleet.Spec{Pods: fleetPods, Selected: fleetPods}, memory: mb, limit: limit}
-		m.name = fmt.Sprintf("the same with the CPU of %d MB (%.3f vCPU by cgroup)", mb, float64(mb)/mbPerCPU)
+		m.name = fmt.Sprintf("resync of %d pods, all selected, with the CPU of %d MB (%.3f vCPU by cgroup)", fleetPods, mb, float64(mb)/mbPerCPU)
 		err = m.run(ctx)
 		limit.remove()
 		if err != nil {
@@ -304,13 +307,4 @@ func (m *resyncRun) drift(ctx context.Context) error {
 	}
 	m.add(fmt.Sprintf("from a target taken out by hand to RegisterTargets, the longest of %d", trials), most.Seconds(), "s", "≤ 80 s, the period of 200 groups")
 	return nil
-}
-
-// Bootstrap is where the build leaves a function.
-func Bootstrap(dir, function string) (string, error) {
-	path := filepath.Join(dir, function, "bootstrap")
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%s: %w: run `make build-local`", strings.TrimPrefix(path, "./"), err)
-	}
-	return path, nil
 }
