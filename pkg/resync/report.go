@@ -99,6 +99,12 @@ func (r *Resync) finish(ctx context.Context, rd *round) {
 		}
 	}
 	r.Meter.Count(telemetry.GroupsUnbound, float64(unbound))
+	for name, p := range r.pictures {
+		if s := p.State(); s.Lists > r.lists[name] {
+			r.lists[name] = s.Lists
+			r.Meter.Observe(telemetry.ListSeconds, s.ListTook.Seconds(), telemetry.DimCluster, name)
+		}
+	}
 	for _, c := range ev.Clusters {
 		if c.Complete {
 			r.Meter.Count(telemetry.RoundsOfCluster, 1, telemetry.DimCluster, c.Name)

@@ -73,7 +73,8 @@ type Resync struct {
 	groupsBefore  map[string][]string // by rule
 	pending       []ruleChange        // whose effect is not known yet
 	unboundGroups unboundBook
-	toldAs        string // findings of the last event about a round
+	lists         map[string]int // whole ones of each picture, counted so far
+	toldAs        string         // findings of the last event about a round
 	toldAt        time.Time
 }
 
@@ -87,7 +88,7 @@ func (r *Resync) init() {
 	r.tags = reconcile.NewTagBook(r.Now)
 	r.hands = &reconcile.Hands{Observe: r.Config.Observe, Observed: r.Observed, Events: r.Events, Meter: r.Meter, Log: r.Log, Now: r.Now}
 	r.flaps.now, r.would.now = r.Now, r.Now
-	r.slots = map[string]slot{}
+	r.slots, r.lists = map[string]slot{}, map[string]int{}
 	r.pictures = map[string]*picture.Picture{}
 	env := r.envelope()
 	for name, c := range r.Clusters {

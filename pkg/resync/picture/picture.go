@@ -60,9 +60,7 @@ type Picture struct {
 	scopes  []*scope
 	store   store
 	past    past
-	touched map[int32]touch // by pattern
-	touches int64           // so far
-	told    int64           // of them, by Changed
+	touched map[int32]time.Time // by pattern: when pods that it selects, or did, changed last
 }
 
 // patternSet is the patterns followed now. The matcher is used under the
@@ -99,7 +97,7 @@ func New(c Config) *Picture {
 	if c.Sleep == nil {
 		c.Sleep = pause.For
 	}
-	return &Picture{Config: c, again: make(chan struct{}, 1), store: newStore(), touched: map[int32]touch{},
+	return &Picture{Config: c, again: make(chan struct{}, 1), store: newStore(), touched: map[int32]time.Time{},
 		names: names{ids: map[string]int32{}, texts: map[int32]string{}}}
 }
 

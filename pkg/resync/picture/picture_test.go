@@ -295,8 +295,8 @@ func TestDown_I8(t *testing.T) {
 			t.Errorf("state's error %v", err)
 		}
 		s.pass(10 * time.Minute)
-		if n := strings.Count(s.told(), "watch"); n < 20 || n > 40 {
-			t.Errorf("%d attempts in ten minutes, want one each 20 to 30 s", n)
+		if n := strings.Count(s.told(), "watch"); n < 75 || n > 125 {
+			t.Errorf("%d attempts in ten minutes, want one each 5 to 7.5 s", n)
 		}
 		s.with(func() { s.refuse[""] = nil })
 		s.pass(30 * time.Second)
@@ -387,7 +387,7 @@ func TestHiddenNamespace_P103(t *testing.T) {
 	})
 }
 
-func TestChanged(t *testing.T) {
+func TestTouchedAt(t *testing.T) {
 	bubble(t, func(s *scene) {
 		s.set("a", pod("shop web 10.64.1.1"))
 		s.set("b", pod("shop api 10.64.1.2"))
@@ -396,12 +396,11 @@ func TestChanged(t *testing.T) {
 		s.wantComplete(true)
 		want := func(what string, web, api bool) {
 			t.Helper()
-			changed := s.Changed()
-			_, ofWeb := changed(bs[:1])
-			at, ofAPI := changed(bs[1:])
-			if ofWeb != web || ofAPI != api || api && !at.Equal(time.Now()) {
-				t.Errorf("%s: web %v, api %v at %s; want %v, %v now", what, ofWeb, ofAPI, at, web, api)
+			ofWeb, ofAPI := s.TouchedAt(bs[:1]).Equal(time.Now()), s.TouchedAt(bs[1:]).Equal(time.Now())
+			if any := s.TouchedAt(bs).Equal(time.Now()); ofWeb != web || ofAPI != api || any != (web || api) {
+				t.Errorf("%s: now touched: web %v, api %v, any %v; want %v, %v", what, ofWeb, ofAPI, any, web, api)
 			}
+			s.pass(time.Second)
 		}
 		want("all are new", true, true)
 		want("nothing since", false, false)

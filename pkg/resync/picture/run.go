@@ -13,10 +13,10 @@ import (
 
 // A failed list or stream is tried again after firstPause, doubled each time up
 // to lastPause, with up to half as much at random: a cluster that comes back is
-// seen within 30 s, one that is out costs a few requests a minute.
+// seen within 8 s, one that is out costs ten requests a minute.
 const (
 	firstPause = time.Second
-	lastPause  = 20 * time.Second
+	lastPause  = 5 * time.Second
 )
 
 // ErrRunning: a picture is run by one at a time.

@@ -39,40 +39,11 @@ func (p *Picture) Selected(bs []binding.Binding) ([]claim.Seen, [][]int) {
 	return pods, of
 }
 
-// touch is the last change of the pods that a pattern selects, or did.
-type touch struct {
-	at     time.Time
-	number int64 // of all touches
-}
-
+// touch notes that pods that the patterns select, or did, changed.
 func (p *Picture) touch(ids []int32) {
 	now := p.Now()
 	for _, id := range ids {
-		p.touches++
-		p.touched[id] = touch{now, p.touches}
-	}
-}
-
-// Changed returns who tells of bindings whether pods that any of them selects, or
-// did, came, went or changed between the last call of Changed and this one, and
-// when that happened last.
-func (p *Picture) Changed() func(bs []binding.Binding) (since time.Time, touched bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at := map[string]time.Time{}
-	for id, t := range p.touched {
-		if t.number > p.told {
-			at[p.names.texts[id]] = t.at
-		}
-	}
-	p.told = p.touches
-	return func(bs []binding.Binding) (since time.Time, touched bool) {
-		for i := range bs {
-			if when, ok := at[bs[i].Pattern.String()]; ok && (!touched || when.After(since)) {
-				since, touched = when, true
-			}
-		}
-		return since, touched
+		p.touched[id] = now
 	}
 }
 
@@ -83,8 +54,8 @@ func (p *Picture) TouchedAt(bs []binding.Binding) time.Time {
 	defer p.mu.Unlock()
 	var last time.Time
 	for i := range bs {
-		if t := p.touched[p.names.ids[bs[i].Pattern.String()]]; t.at.After(last) {
-			last = t.at
+		if at := p.touched[p.names.ids[bs[i].Pattern.String()]]; at.After(last) {
+			last = at
 		}
 	}
 	return last
