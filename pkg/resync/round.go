@@ -241,7 +241,9 @@ func (rd *round) done(r *Resync, arn string, o outcome) {
 	if o.err != nil {
 		rd.problems = append(rd.problems, fmt.Sprintf("target group %s: %v", arn, o.err))
 	}
-	r.slots[arn] = slot{compared: rd.began, dirty: o.again}
+	if !rd.dryRun() { // which leaves everything to the next round
+		r.slots[arn] = slot{compared: rd.began, dirty: o.again}
+	}
 }
 
 // lookAt prepares a comparison: which clusters it needs, and whether all of them
