@@ -21,6 +21,8 @@ const (
 	// rules, groups and tags have been read. What comes is done for the first time
 	// no more.
 	settled, begun = 4, 2
+	// mostPartial bounds the rounds that end before the list is read.
+	mostPartial = 30
 	// quietRounds are measured from then on.
 	quietRounds = 2
 	// roundWait bounds the wait for a round, and listedWait that for the first list.
@@ -215,13 +217,34 @@ func (m *resyncRun) rounds(ctx context.Context, n int) (before, after reading, g
 	return
 }
 
+// settle waits for so many whole rounds. Those that began before the list was read
+// are not whole.
+func (m *resyncRun) settle(ctx context.Context, whole int) error {
+	partial := 0
+	for whole > 0 {
+		t, err := m.round(ctx)
+		switch {
+		case err != nil:
+			return err
+		case t.Found > 0 || partial > mostPartial:
+			return fmt.Errorf("round %d found %d differences, and %d rounds were not whole: %v: want none, and %d at most", t.Round, t.Found, partial, t.Problems, mostPartial)
+		case t.Result == "complete":
+			whole--
+		default:
+			partial++
+		}
+	}
+	m.add("rounds that only added, as the list was not read yet", float64(partial), "rounds", "")
+	return nil
+}
+
 // quiet measures rounds without changes.
 func (m *resyncRun) quiet(ctx context.Context) error {
 	first := begun
 	if m.whole {
 		first = settled
 	}
-	if _, _, _, err := m.rounds(ctx, first); err != nil {
+	if err := m.settle(ctx, first); err != nil {
 		return err
 	}
 	before, after, groups, err := m.rounds(ctx, quietRounds)
