@@ -8,6 +8,7 @@ import (
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/internal/pause"
 	"github.com/elbridge/elbridge/pkg/plan"
 	"github.com/elbridge/elbridge/pkg/reconcile"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
@@ -53,7 +54,11 @@ func (b *budget) perSecond() float64 { return float64(b.describe.Limit()) }
 func (b *budget) wait(ctx context.Context, l *rate.Limiter, n int, operation, cause string) error {
 	start := b.now()
 	for ; n > 0; n -= min(n, l.Burst()) { // a limiter refuses more than its burst at once
-		if err := l.WaitN(ctx, min(n, l.Burst())); err != nil {
+		// Not WaitN: it fails ahead of a deadline, as if the account were at fault
+		// for the end of a run.
+		turn := l.ReserveN(time.Now(), min(n, l.Burst()))
+		if err := pause.For(ctx, turn.Delay()); err != nil {
+			turn.Cancel()
 			return err
 		}
 	}

@@ -145,3 +145,23 @@ func TestThrottled_P058_I6(t *testing.T) {
 		}
 	})
 }
+
+// TestRunsOfMany: the end of a run in the middle of a round is nobody's failure.
+func TestRunsOfMany_P058(t *testing.T) {
+	story(t, func(w *world) {
+		w.config.RunLength = 90 * time.Second
+		w.r = w.instance()
+		w.crowd(200, true)
+		w.start()
+		w.pass(15 * time.Minute)
+		if n := w.metric("groups_unread"); n != 0 {
+			t.Errorf("groups_unread = %v, want none", n)
+		}
+		if n := w.metric("resync_rounds_total", "result", "partial"); n != 0 {
+			t.Errorf("%v partial rounds: %q", n, w.tells("problem"))
+		}
+		if n := w.callsOf("health", ""); n < 1500 {
+			t.Errorf("%d looks at 200 groups in 15 minutes, want about 2000", n)
+		}
+	})
+}

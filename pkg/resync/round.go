@@ -72,22 +72,37 @@ func (r *Resync) round(ctx context.Context, rd *round) {
 	rd.outcomes = map[string]outcome{}
 	var err error
 	if rd.snapshot, err = r.rules.FreshOldest(ctx, oldestRules); err != nil {
-		rd.problem("the rules were not read: nothing is compared: %v", err)
-		r.finish(ctx, rd)
+		if !r.cut(ctx, rd) {
+			rd.problem("the rules were not read: nothing is compared: %v", err)
+			r.finish(ctx, rd)
+		}
 		return
 	}
 	r.resolve(ctx, rd)
 	r.follow(ctx, rd)
-	turn := r.turn(rd)
-	r.compareAll(ctx, rd, turn)
-	if ctx.Err() != nil && len(rd.outcomes) < len(turn) { // the run is over: what was done has been told
-		r.send(ctx, rd.outbox)
+	r.compareAll(ctx, rd, r.turn(rd))
+	if r.cut(ctx, rd) {
 		return
 	}
 	vanished := r.vanished(rd)
 	r.tellRuleChanges(rd)
 	rd.findings = append(rd.findings, r.unbound(ctx, rd, vanished)...)
 	r.finish(ctx, rd)
+}
+
+// cut reports whether the run is over, and ends the round as it is: what was done
+// has been told. Only somebody who asked for the round hears of that.
+func (r *Resync) cut(ctx context.Context, rd *round) bool {
+	switch {
+	case ctx.Err() == nil:
+		return false
+	case rd.wish != nil:
+		rd.problems = []string{"the run ended before the round did: ask again"}
+		r.finish(ctx, rd)
+	default:
+		r.send(ctx, rd.outbox)
+	}
+	return true
 }
 
 // resolve finds the groups that the bindings name. What is not there, or can't be
