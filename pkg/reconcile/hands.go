@@ -38,6 +38,9 @@ type Work struct {
 	Cause    targetevent.Cause // of what has no cause of its own
 	Rule     string            // of what no rule is known to be behind
 	Claimed  int               // keys of the group that are claimed, where all of them are known
+	// Observe: changes of which no cluster is known are only told of, since one of
+	// the group's clusters is only observed (I19).
+	Observe bool
 	// Lag is the time since the event behind a change was observed, where it is
 	// known. nil: it never is.
 	Lag func(plan.Change) (time.Duration, bool)
@@ -95,9 +98,9 @@ func (h *Hands) part(w *Work, changes []plan.Change, d *Done) (manage []plan.Cha
 }
 
 // Observes reports whether a change would only be told of: everything, its
-// cluster or its rule is observed (I19).
+// cluster or its rule is observed, or may be (I19).
 func (h *Hands) Observes(w *Work, c plan.Change) bool {
-	return h.Observe || h.Observed[c.Cluster] || binding.ModeOf(w.Bindings, c.Rule) == binding.Observe
+	return h.Observe || h.Observed[c.Cluster] || c.Cluster == "" && w.Observe || binding.ModeOf(w.Bindings, c.Rule) == binding.Observe
 }
 
 // called counts a call, adds what became of its changes to d, and returns those

@@ -248,3 +248,32 @@ func TestObserve_I19(t *testing.T) {
 		})
 	}
 }
+
+// TestObserve_unknown: a target of which nothing is known is not removed either
+// where everything that could have put it there is only observed.
+func TestObserve_unknown_I19(t *testing.T) {
+	tests := map[string]func(w *world){
+		"the binding": func(w *world) { w.rebind(`"mode":"observe"`) },
+		"the cluster": func(w *world) { w.observed["local"] = true },
+		"emptied":     func(w *world) { w.rebind(`"mode":"observe","empty":true`) },
+		"the cluster, emptied": func(w *world) {
+			w.observed["local"] = true
+			w.rebind(`"empty":true`)
+		},
+	}
+	for name, observe := range tests {
+		t.Run(name, func(t *testing.T) {
+			story(t, func(w *world) {
+				all := w.serve(6)
+				observe(w)
+				w.r = w.instance()
+				w.web().hold("10.9.9.8=unhealthy", "10.9.9.9")
+				w.start()
+				w.rounds(4)
+				w.web().wantHolds(all + " 10.9.9.8 10.9.9.9")
+				w.wantTold(0, "changed")
+				w.wantTold(1, "would web -10.9.9.8")
+			})
+		})
+	}
+}

@@ -55,6 +55,7 @@ func (r *Resync) compare(ctx context.Context, rd *round, lk *look) outcome {
 	c.work = &reconcile.Work{Group: lk.g, API: lk.api, Bindings: lk.bindings, Rule: lk.bindings[0].Rule,
 		Cause: targetevent.Cause{Kind: targetevent.Resync, RunID: rd.run, Round: rd.number, Request: rd.requestID()}}
 	defer func() { r.send(ctx, c.work.Outbox) }()
+	c.work.Observe = slices.ContainsFunc(lk.clusters, func(name string) bool { return r.Observed[name] })
 	waited := false
 	for pass := 1; pass <= maxPasses; pass++ {
 		changes, v, err := c.plan(ctx)
