@@ -277,3 +277,28 @@ func TestObserve_unknown_I19(t *testing.T) {
 		})
 	}
 }
+
+// TestTwoBuses_I18: two buses whose rules mean other pods for one group. The owner
+// removes what the other registers, until both see that it leads nowhere.
+func TestTwoBuses_I18_P037(t *testing.T) {
+	story(t, func(w *world) {
+		w.local().pod("a ip=10.0.0.1", "b ip=10.0.0.2", "x ip=10.0.0.7 app=x")
+		w.web().hold("10.0.0.1 10.0.0.2")
+		other := w.instance()
+		other.Rules = rulesOf{&world{t: w.t, rules: map[string]*rule{"x": {name: "x", pattern: patternOf("local", "app=x"), state: "ENABLED",
+			constants: []string{constants("web")}}}}}
+		other.Config.BusARN = busARN + "-2"
+		w.run(w.r, "owner")
+		w.pass(7 * time.Second) // rounds take turns
+		w.run(other, "other")
+		w.pass(9 * time.Minute)
+		w.wantTold(6, "changed web +10.0.0.7 run=other-1")
+		removed := len(w.tells("changed web -10.0.0.7 run=owner-1"))
+		if removed < 5 || removed > 6 {
+			t.Errorf("the owner removed it %d times, want as often as it came, at most 6", removed)
+		}
+		w.wantTold(0, "changed web - run=other-1")
+		w.wantTold(0, "changed web + run=owner-1")
+		w.wantSome("finding web flapping held 10.0.0.7")
+	})
+}

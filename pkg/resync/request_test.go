@@ -165,6 +165,26 @@ func TestRunLength(t *testing.T) {
 	}
 }
 
+// TestRequestAtTheEnd: whoever asks for a round that the run's end cuts short is
+// told to ask again.
+func TestRequestAtTheEnd(t *testing.T) {
+	story(t, func(w *world) {
+		w.config.RunLength = time.Minute
+		w.r = w.instance()
+		w.serve(3)
+		w.start()
+		w.rounds(2)
+		w.web().onCall = func(ctx context.Context, _ string) error {
+			time.Sleep(10 * time.Second)
+			return ctx.Err()
+		}
+		w.pass(35 * time.Second)
+		w.request(`"request":{"id":"r1"}`)
+		w.wantTold(1, "round request run=run-1 request=r1")
+		w.wantTold(1, "problem the run ended before")
+	})
+}
+
 // TestRunEndsMidway_I10: what was done when the run ended is told of; a round that
 // was cut short is no partial one.
 func TestRunEndsMidway_I10(t *testing.T) {
