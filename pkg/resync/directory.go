@@ -122,6 +122,15 @@ func (d *directory) forget(b *binding.Binding, arn string) {
 	}
 }
 
+// stale has the groups of the binding's account listed anew when they are asked
+// for next.
+func (d *directory) stale(b *binding.Binding) {
+	l := d.listing(b)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.read = time.Time{}
+}
+
 func (l *listing) find(ref binding.GroupRef) (claim.Group, bool) {
 	if ref.ARN != "" {
 		g, ok := l.byARN[ref.ARN]

@@ -247,6 +247,23 @@ func TestRuleDeleted_I8_P043(t *testing.T) {
 	})
 }
 
+// TestUnfound_I8: a group is not "unbound" while what a rule names can't be found
+// out.
+func TestUnfound_I8(t *testing.T) {
+	story(t, func(w *world) {
+		w.serve(3)
+		w.web().tags["app"] = "web"
+		w.rules["web"].constants[0] = `{"targetGroup":{"tags":{"app":"web"}},"port":8080}`
+		w.describeErr = targetgroup.ErrThrottled
+		w.start()
+		w.rounds(3)
+		w.wantTold(0, "finding web unbound")
+		w.do(func() { w.describeErr = nil })
+		w.rounds(3)
+		w.wantTold(0, "finding web")
+	})
+}
+
 // TestAnothersGroupGoes_P055: a group of somebody else that is deleted is none of
 // our business.
 func TestAnothersGroupGoes_P055(t *testing.T) {
@@ -255,10 +272,14 @@ func TestAnothersGroupGoes_P055(t *testing.T) {
 		w.group("strange").tags = nil
 		w.start()
 		w.rounds(2)
-		w.do(func() { delete(w.groups, "strange") })
+		w.do(func() { delete(w.groups, "strange"); delete(w.rules, "web") })
 		w.rounds(40)
 		if n := len(w.tells("problem")); n > 1 {
 			t.Errorf("it was a problem %d times: %q", n, w.tells("problem"))
+		}
+		w.wantSome("finding web unbound") // its tags could not be read at first
+		if n := w.metric("resync_rounds_total", "result", "partial"); n > 1 {
+			t.Errorf("%v partial rounds, want one at most", n)
 		}
 	})
 }

@@ -227,23 +227,24 @@ func (r *Resync) compareAll(ctx context.Context, rd *round, turn []string) {
 	g.SetLimit(parallelGroups)
 	for _, arn := range turn {
 		g.Go(func() error {
-			if ctx.Err() != nil {
-				return nil
-			}
-			of := rd.groups[arn]
-			if !slices.ContainsFunc(of.bindings, func(b binding.Binding) bool { return b.Enabled }) {
-				rd.done(r, arn, outcome{}) // every rule is disabled: it keeps what it has (I8)
-				return nil
-			}
-			o := r.compare(ctx, rd, r.lookAt(rd, of))
-			if o.err != nil && ctx.Err() != nil {
-				return nil // it was not the group's fault
-			}
-			rd.done(r, arn, o)
+			r.compareOne(ctx, rd, arn)
 			return nil
 		})
 	}
 	_ = g.Wait() // the outcomes carry the errors
+}
+
+func (r *Resync) compareOne(ctx context.Context, rd *round, arn string) {
+	of := rd.groups[arn]
+	switch {
+	case ctx.Err() != nil:
+	case !slices.ContainsFunc(of.bindings, func(b binding.Binding) bool { return b.Enabled }):
+		rd.done(r, arn, outcome{}) // every rule is disabled: it keeps what it has (I8)
+	default:
+		if o := r.compare(ctx, rd, r.lookAt(rd, of)); o.err == nil || ctx.Err() == nil { // else it was the run's end, not the group
+			rd.done(r, arn, o)
+		}
+	}
 }
 
 // done keeps the outcome of a comparison. The group is due again an interval, or

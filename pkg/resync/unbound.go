@@ -26,12 +26,18 @@ type unboundBook struct {
 // are told of each round and left as they are: absent configuration means "not
 // ours", never "remove all" (I8). A rule that vanished is looked for at once.
 func (r *Resync) unbound(ctx context.Context, rd *round, vanished bool) []targetevent.Finding {
+	if !rd.complete {
+		return nil // a rule may name the group: what it names was not found out
+	}
 	b := &r.unboundGroups
 	if vanished || b.looked.IsZero() || r.Now().Sub(b.looked) >= unboundEvery {
 		found, err := r.ownedUnbound(ctx, rd)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil: // the run is over
+		case err != nil:
+			r.directory.stale(&binding.Binding{}) // a group that went meanwhile is not to be asked for again
 			rd.problem("looking for groups that no rule names: %v", err)
-		} else {
+		default:
 			b.looked, b.found = r.Now(), found
 		}
 	}
