@@ -253,3 +253,19 @@ func TestFreeze_I9(t *testing.T) {
 		})
 	}
 }
+
+// TestOldObjects_P046: the object of a pod that ended long ago, and still shows
+// its address, says nothing about the pod that had the address since.
+func TestOldObjects_P046_I9(t *testing.T) {
+	story(t, func(w *world) {
+		w.local().pod("old-b ip=10.0.0.2 ended", "old-c ip=10.0.0.3 ended", "a ip=10.0.0.1", "b ip=10.0.0.2 node=node-b", "c ip=10.0.0.3 node=node-b")
+		w.web().hold("10.0.0.1 10.0.0.2 10.0.0.3")
+		w.start()
+		w.rounds(2)
+		w.do(func() { w.local().nodes["node-b"] = false })
+		w.local().gone("b", "c")
+		w.rounds(5)
+		w.web().wantHolds("10.0.0.1 10.0.0.2 10.0.0.3")
+		w.wantSome("held web 10.0.0.2")
+	})
+}
