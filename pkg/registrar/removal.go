@@ -31,6 +31,10 @@ func (r *Registrar) removals(ctx context.Context, w *groupWork, hs []*hint, pods
 	if len(bs) == 0 { // no binding names the group any more: not ours (I8)
 		return 0
 	}
+	// By the rules as they are now: whoever has an address is asked for before it goes.
+	if cands = candidates(ids, r.look(w, bs, pods).Keys(), current); len(cands) == 0 {
+		return 0
+	}
 	lim, err := r.tags.Limits(ctx, r.Config.BusARN, r.Rules, w.API, w.Group, bs)
 	if err != nil {
 		r.cannotRemove(hs, w.Group, cands, err)
