@@ -52,7 +52,7 @@ func (b *budget) perSecond() float64 { return float64(b.describe.Limit()) }
 
 // wait takes n calls from a bucket and says in the metrics what for (P064).
 func (b *budget) wait(ctx context.Context, l *rate.Limiter, n int, operation, cause string) error {
-	start := b.now()
+	start, calls := b.now(), n
 	for ; n > 0; n -= min(n, l.Burst()) { // a limiter refuses more than its burst at once
 		// Not WaitN: it fails ahead of a deadline, as if the account were at fault
 		// for the end of a run.
@@ -65,8 +65,20 @@ func (b *budget) wait(ctx context.Context, l *rate.Limiter, n int, operation, ca
 	if waited := b.now().Sub(start); waited > time.Millisecond {
 		b.meter.Observe(telemetry.AWSWaitSeconds, waited.Seconds(), telemetry.DimOperation, operation)
 	}
-	b.meter.Count(telemetry.AWSCallsTotal, 1, telemetry.DimOperation, operation, telemetry.DimCause, cause)
+	b.meter.Count(telemetry.AWSCallsTotal, float64(calls), telemetry.DimOperation, operation, telemetry.DimCause, cause)
 	return nil
+}
+
+// owe takes calls from a bucket that were made already: a change of many targets,
+// or of some that were refused, is several. Whoever comes next waits for them.
+func (b *budget) owe(l *rate.Limiter, n int, operation, cause string) {
+	if n <= 0 {
+		return
+	}
+	b.meter.Count(telemetry.AWSCallsTotal, float64(n), telemetry.DimOperation, operation, telemetry.DimCause, cause)
+	for ; n > 0; n -= min(n, l.Burst()) {
+		l.ReserveN(time.Now(), min(n, l.Burst()))
+	}
 }
 
 // pacedRules reads rules within our share of the account's rate.
@@ -151,7 +163,9 @@ func (p paced) Register(ctx context.Context, g claim.Group, ks []claim.Key, zone
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	return p.Groups.Register(ctx, g, ks, zone)
+	res := p.Groups.Register(ctx, g, ks, zone)
+	p.budget.owe(p.budget.mutate, res.Calls-1, "RegisterTargets", p.cause)
+	return res
 }
 
 func (p paced) Deregister(ctx context.Context, g claim.Group, ks []claim.Key) targetgroup.Result {
@@ -160,7 +174,9 @@ func (p paced) Deregister(ctx context.Context, g claim.Group, ks []claim.Key) ta
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	return p.Groups.Deregister(ctx, g, ks)
+	res := p.Groups.Deregister(ctx, g, ks)
+	p.budget.owe(p.budget.mutate, res.Calls-1, "DeregisterTargets", p.cause)
+	return res
 }
 
 func notTried(ks []claim.Key, err error) targetgroup.Result {

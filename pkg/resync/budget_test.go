@@ -146,6 +146,40 @@ func TestThrottled_P058_I6(t *testing.T) {
 	})
 }
 
+// TestManyTargets: a change of a thousand targets is five calls, and the next one
+// waits until our share has room for it.
+func TestManyTargets_P058_P064(t *testing.T) {
+	story(t, func(w *world) {
+		w.group("api")
+		w.bind("api", "app=api", constants("api"))
+		for i, ip := range many(1000) {
+			w.local().pod(fmt.Sprintf("p%d ip=%s", i, ip))
+		}
+		w.web().onCall = func(_ context.Context, operation string) error {
+			if operation == "register" {
+				w.local().pod("x ip=10.0.0.5 app=api")
+			}
+			return nil
+		}
+		w.start()
+		w.rounds(1)
+		w.request(`"request":{"id":"r1"}`)
+		w.group("api").wantHolds("10.0.0.5")
+		if n := w.metric("aws_calls_total", "operation", "RegisterTargets"); n != 6 {
+			t.Errorf("aws_calls_total of RegisterTargets = %v, want 5 and 1", n)
+		}
+		var at []time.Time
+		for _, c := range w.calls {
+			if c.operation == "register" {
+				at = append(at, c.at)
+			}
+		}
+		if len(at) != 2 || at[1].Sub(at[0]) < time.Second {
+			t.Errorf("changes at %v, want the second one a second after", at)
+		}
+	})
+}
+
 // TestRunsOfMany: the end of a run in the middle of a round is nobody's failure.
 func TestRunsOfMany_P058(t *testing.T) {
 	story(t, func(w *world) {

@@ -165,7 +165,10 @@ func (c *comparison) confirm(ctx context.Context, changes plan.Changes, v claim.
 			c.current, c.read = current, c.r.Now()
 		}
 	}
-	if err != nil { // who has the addresses is not known
+	if err == nil && len(toRead.Deregister) > 0 {
+		err = c.r.rulesStand(ctx, c.rd)
+	}
+	if err != nil { // who has the addresses, or which rules there are, is not known
 		c.noRemovals(err)
 	}
 	changes = c.decide(ctx, v, pods)

@@ -294,7 +294,7 @@ func (x groupsOf) Deregister(ctx context.Context, of claim.Group, ks []claim.Key
 }
 
 func (x groupsOf) change(ctx context.Context, operation string, of claim.Group, ks []claim.Key, do func(*group, claim.Key) error) targetgroup.Result {
-	res := targetgroup.Result{Failed: map[claim.Key]error{}, Calls: 1}
+	res := targetgroup.Result{Failed: map[claim.Key]error{}, Calls: (len(ks) + 199) / 200}
 	g, err := x.enter(ctx, operation, of.ARN, ks)
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()

@@ -31,6 +31,8 @@ type round struct {
 	complete bool              // rules and references were read to the end
 	outbox   []bus.Entry
 
+	again ruleReading // of the rules, before removals
+
 	mu       sync.Mutex
 	outcomes map[string]outcome // by group
 	findings []targetevent.Finding
