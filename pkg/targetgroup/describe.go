@@ -179,7 +179,7 @@ func (c *Client) tags(ctx context.Context, arns []string) (map[string]map[string
 // is whole or an error (I8). A target that ELB lists without a port has the
 // group's. Errors as of Describe; ErrUnavailable never means "empty".
 func (c *Client) Health(ctx context.Context, g claim.Group) (map[claim.Key]plan.Target, error) {
-	out, err := c.api.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: &g.ARN})
+	out, err := c.api.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: &g.ARN}, leanly)
 	if err != nil {
 		return nil, classify("reading target health", err)
 	}
