@@ -332,11 +332,13 @@ func TestEmpty_I8_I9(t *testing.T) {
 				for range 40 {
 					w.rounds(1)
 					draining := 0
-					for _, target := range w.web().targets {
-						if target.health == plan.Draining {
-							draining++
+					w.do(func() {
+						for _, target := range w.groups["web"].targets {
+							if target.health == plan.Draining {
+								draining++
+							}
 						}
-					}
+					})
 					if draining > 2 {
 						t.Fatalf("%d targets drain at once, want at most 2 of 10", draining)
 					}

@@ -251,20 +251,14 @@ func TestFailedCalls_I6_P092(t *testing.T) {
 		w.group("api")
 		w.bind("api", "app=api", constants("api"))
 		w.local().pod("a ip=10.0.0.1", "x ip=10.0.0.5 app=api")
-		refuse := true
-		w.web().onCall = func(_ context.Context, operation string) error {
-			if refuse && operation == "register" {
-				return targetgroup.ErrDenied
-			}
-			return nil
-		}
+		w.web().fail("register", targetgroup.ErrDenied)
 		w.start()
 		w.rounds(1)
 		w.web().wantHolds("")
 		w.group("api").wantHolds("10.0.0.5")
 		w.wantSome("failed web register 10.0.0.1 access denied")
 		w.wantSome("finding web missing failed 10.0.0.1")
-		refuse = false
+		w.web().fail("", nil)
 		w.rounds(1)
 		w.web().wantHolds("10.0.0.1")
 	})

@@ -84,7 +84,9 @@ func TestRequests_I10(t *testing.T) {
 			} {
 				id := w.send(body)
 				w.pass(time.Second)
-				if got := w.buried[id]; !strings.Contains(got, want) {
+				var got string
+				w.do(func() { got = w.buried[id] })
+				if !strings.Contains(got, want) {
 					t.Errorf("%s was buried as %q, want %q", body, got, want)
 				}
 			}
@@ -116,8 +118,7 @@ func TestRequests_I10(t *testing.T) {
 	t.Run("one that waited for long is not worked off", func(t *testing.T) {
 		story(t, func(w *world) {
 			w.lag()
-			w.send(`{"schema":1,"trigger":"request","request":{"id":"r1"}}`)
-			w.do(func() { w.inbox[0].Sent = time.Now().Add(-11 * time.Minute) })
+			w.sendAgo(11*time.Minute, `{"schema":1,"trigger":"request","request":{"id":"r1"}}`)
 			w.pass(25 * time.Second)
 			w.wantTold(0, "round request run=")
 		})

@@ -327,12 +327,14 @@ func (b inboxOf) Bury(_ context.Context, m queue.Message, reason string) error {
 }
 
 // send puts a message into the queue of requests and returns its id.
-func (w *world) send(body string) string {
+func (w *world) send(body string) string { return w.sendAgo(0, body) }
+
+func (w *world) sendAgo(ago time.Duration, body string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.nextMsg++
 	id := fmt.Sprintf("m%d", w.nextMsg)
-	w.inbox = append(w.inbox, queue.Message{ID: id, Body: body, Receipt: "r", Sent: time.Now().Add(w.skew), Receives: 1, Sender: "AROAEXAMPLE:kim"})
+	w.inbox = append(w.inbox, queue.Message{ID: id, Body: body, Receipt: "r", Sent: time.Now().Add(w.skew - ago), Receives: 1, Sender: "AROAEXAMPLE:kim"})
 	close(w.arrived)
 	w.arrived = make(chan struct{})
 	return id
