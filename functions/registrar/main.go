@@ -62,7 +62,8 @@ func wire(ctx context.Context) (*registrar.Registrar, error) {
 	if err := errors.Join(setDefault("HTTP2_READ_IDLE_TIMEOUT_SECONDS", http2ReadIdleSeconds), setDefault("HTTP2_PING_TIMEOUT_SECONDS", http2PingSeconds)); err != nil {
 		return nil, err
 	}
-	sdk, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryer(func() aws.Retryer {
+	log := telemetry.NewLogger(os.Stdout, cfg.LogLevel)
+	sdk, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(telemetry.SDKLog(log)), awsconfig.WithRetryer(func() aws.Retryer {
 		return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = sdkAttempts, sdkMaxBackoff })
 	}))
 	if err != nil {
@@ -77,7 +78,7 @@ func wire(ctx context.Context) (*registrar.Registrar, error) {
 		Queue:  queue.New(sqsClient, cfg.QueueURL, cfg.DeadLetterURL),
 		Events: bus.NewPublisher(bridge, cfg.BusARN, bus.Retry{}),
 		Meter:  telemetry.NewMeter(os.Stdout, time.Now, map[string]string{"bus": cfg.BusARN}),
-		Log:    telemetry.NewLogger(os.Stdout, cfg.LogLevel),
+		Log:    log,
 		Now:    time.Now,
 		Sleep:  registrar.Sleep,
 	}

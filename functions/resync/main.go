@@ -82,7 +82,8 @@ func wire(ctx context.Context) (*resync.Resync, error) {
 	if err := errors.Join(setDefault("HTTP2_READ_IDLE_TIMEOUT_SECONDS", http2ReadIdleSeconds), setDefault("HTTP2_PING_TIMEOUT_SECONDS", http2PingSeconds)); err != nil {
 		return nil, err
 	}
-	sdk, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryer(func() aws.Retryer {
+	log := telemetry.NewLogger(os.Stdout, cfg.LogLevel)
+	sdk, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(telemetry.SDKLog(log)), awsconfig.WithRetryer(func() aws.Retryer {
 		return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = sdkAttempts, sdkMaxBackoff })
 	}))
 	if err != nil {
@@ -96,7 +97,7 @@ func wire(ctx context.Context) (*resync.Resync, error) {
 		Rules:  bus.NewRules(bridge, cfg.BusARN),
 		Events: bus.NewPublisher(bridge, cfg.BusARN, bus.Retry{}),
 		Meter:  telemetry.NewMeter(os.Stdout, time.Now, map[string]string{"bus": cfg.BusARN}),
-		Log:    telemetry.NewLogger(os.Stdout, cfg.LogLevel),
+		Log:    log,
 		Now:    time.Now,
 		Sleep:  resync.Sleep,
 	}
