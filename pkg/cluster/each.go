@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/elbridge/elbridge/pkg/podevent"
 )
@@ -47,51 +45,39 @@ func (s Scope) String() string {
 var ErrExpired = errors.New("resource version is compacted")
 
 // Each lists pods page by page as of one revision, the current one, calls each
-// for every pod (the pod is the callee's to keep), and returns that revision. It
-// never keeps more than one page. Any page that fails fails the list, whatever
-// each has been called with by then (I8); a list that grew too old is
-// ErrExpired. Other errors are those of Pods.
+// for every pod as it comes (the pod is the callee's to keep), and returns that
+// revision. It never keeps more than one pod; the time that each takes is the
+// page's. Whatever fails fails the list, whatever each has been called with by
+// then (I8); a list that grew too old is ErrExpired. Other errors are those of Pods.
 func (c *Client) Each(ctx context.Context, s Scope, each func(*podevent.Pod)) (resourceVersion string, err error) {
 	l, err := c.connected(ctx)
 	if err != nil {
 		return "", c.classify("connecting", err)
 	}
-	doing := "listing " + s.String()
-	o := metav1.ListOptions{LabelSelector: s.LabelSelector, Limit: pageSize}
-	for range maxEachPages {
-		page, err := c.eachPage(ctx, l.streams, s.Namespace, o)
-		if err != nil {
-			return "", c.classifyStream(doing, err)
-		}
+	p := pages{of: l.streams, namespace: s.Namespace, options: metav1.ListOptions{LabelSelector: s.LabelSelector}, max: maxEachPages, timeout: pageTimeout}
+	err = p.read(ctx, func(a about) error {
 		switch {
-		case page.ResourceVersion == "":
-			return "", fmt.Errorf("cluster %s: %s: %w: a page without a resourceVersion", c.name, doing, ErrUnreachable)
+		case a.resourceVersion == "":
+			return fmt.Errorf("%w: a page without a resourceVersion", ErrUnreachable)
 		case resourceVersion == "":
-			resourceVersion = page.ResourceVersion
-		case resourceVersion != page.ResourceVersion: // goes on inconsistently
-			return "", fmt.Errorf("cluster %s: %s: %w: it began at %s, a page is of %s", c.name, doing, ErrExpired, resourceVersion, page.ResourceVersion)
+			resourceVersion = a.resourceVersion
+		case resourceVersion != a.resourceVersion: // goes on inconsistently
+			return fmt.Errorf("%w: it began at %s, a page is of %s", ErrExpired, resourceVersion, a.resourceVersion)
 		}
-		for i := range page.Items {
-			each(translate(&page.Items[i]))
-		}
-		if page.Continue == "" { // a page may hold fewer than its limit, even none
-			return resourceVersion, nil
-		}
-		o.Continue = page.Continue
+		return nil
+	}, func(i Inspection) { each(i.Pod) })
+	if err != nil {
+		return "", c.classifyStream("listing "+s.String(), err)
 	}
-	return "", fmt.Errorf("cluster %s: %s: %w: more than %d pages of %d", c.name, doing, ErrUnreachable, maxEachPages, pageSize)
-}
-
-func (c *Client) eachPage(ctx context.Context, r *rest.RESTClient, namespace string, o metav1.ListOptions) (*corev1.PodList, error) {
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
-	defer cancel()
-	l := &corev1.PodList{}
-	return l, c.page(ctx, r, namespace, o, l)
+	return resourceVersion, nil
 }
 
 // classifyStream is classify where 410 has a class of its own.
 func (c *Client) classifyStream(doing string, err error) error {
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+	switch {
+	case errors.Is(err, ErrExpired):
+		return fmt.Errorf("cluster %s: %s: %w", c.name, doing, err)
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return fmt.Errorf("cluster %s: %s: %w: %w", c.name, doing, ErrExpired, err)
 	}
 	return c.classify(doing, err)

@@ -1,70 +1,77 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/elbridge/elbridge/pkg/podevent"
 )
 
-const (
-	// streamType is a watch in protobuf: frames of a length and a WatchEvent.
-	streamType = runtime.ContentTypeProtobuf + ";stream=watch"
-	// maxFrame is the largest frame that is read: what client-go's decoder of
-	// streams reads at most. An object in etcd has 1.5 MiB.
-	maxFrame = 16 << 20
-	// keptFrame is the largest buffer kept for the next frame.
-	keptFrame = 1 << 20
-)
+// streamType is a watch in protobuf: frames of a length and a WatchEvent.
+const streamType = runtime.ContentTypeProtobuf + ";stream=watch"
 
 // frames reads the events of a stream. client-go's own reader takes a frame that
 // was cut short for the stream's end.
 type frames struct {
 	from    io.Reader
-	objects runtime.Decoder
-	buffer  []byte
+	objects *objects
+	buffer  buffer
 }
 
-func newFrames(from io.Reader) (*frames, error) {
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
-	return &frames{from: from, objects: protobuf.NewSerializer(scheme, scheme)}, nil
-}
+func newFrames(from io.Reader) *frames { return &frames{from: from, objects: &objects{}} }
 
-// next returns the next event: io.EOF after the last one, io.ErrUnexpectedEOF
-// within one.
-func (f *frames) next() (watch.EventType, runtime.Object, error) {
+// next returns the next event with its pod: io.EOF after the last one,
+// io.ErrUnexpectedEOF within one. An event that tells of an error is that error.
+func (f *frames) next() (watch.EventType, *podevent.Pod, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(f.from, size[:]); err != nil {
 		return "", nil, err
 	}
-	n := int(binary.BigEndian.Uint32(size[:]))
-	if n > maxFrame {
-		return "", nil, fmt.Errorf("a frame of %d bytes: want at most %d", n, maxFrame)
+	n := binary.BigEndian.Uint32(size[:])
+	if n > maxMessage {
+		return "", nil, fmt.Errorf("a frame of %d bytes: want at most %d", n, maxMessage)
 	}
-	if cap(f.buffer) < n || cap(f.buffer) > keptFrame {
-		f.buffer = make([]byte, n)
+	b := f.buffer.of(int(n))
+	if _, err := io.ReadFull(f.from, b); err != nil {
+		return "", nil, cut(err)
 	}
-	f.buffer = f.buffer[:n]
-	if _, err := io.ReadFull(f.from, f.buffer); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return "", nil, err
-	}
-	var e metav1.WatchEvent
-	if err := e.Unmarshal(f.buffer); err != nil {
+	kind, object, err := eventOf(b)
+	if err != nil {
 		return "", nil, fmt.Errorf("an event that is not protobuf: %w", err)
 	}
-	object, _, err := f.objects.Decode(e.Object.Raw, nil, nil)
+	var p *podevent.Pod
+	err = f.objects.enveloped(bytes.NewReader(object), "Pod", func(s *section) error {
+		p, err = f.objects.wholePod(s)
+		return err
+	})
 	if err != nil {
 		return "", nil, fmt.Errorf("an event's object: %w", err)
 	}
-	return watch.EventType(e.Type), object, nil
+	return kind, p, nil
+}
+
+// eventOf reads a WatchEvent, whose object is a RawExtension.
+func eventOf(b []byte) (kind watch.EventType, object []byte, err error) {
+	m := read(b)
+	for m.next() {
+		switch m.number {
+		case watchEventType:
+			kind = watch.EventType(m.text())
+		case watchEventObject:
+			extension := m.inner()
+			for extension.next() {
+				if extension.number == rawExtensionRaw && extension.is(protowire.BytesType) {
+					object = extension.bytes
+				}
+			}
+			m.check(extension.err)
+		}
+	}
+	return kind, object, m.err
 }

@@ -9,9 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
@@ -102,16 +99,13 @@ func (c *Client) watch(ctx context.Context, r *rest.RESTClient, s Scope, resourc
 		return err
 	}
 	defer func() { _ = body.Close() }()
-	frames, err := newFrames(body)
-	if err != nil {
-		return err
-	}
+	frames := newFrames(body)
 	on(Change{Kind: Opened, ResourceVersion: resourceVersion})
 	dog = time.AfterFunc(c.silence, func() { cancel(fmt.Errorf("%w for %s", ErrSilent, c.silence)) })
 	defer dog.Stop()
 	for {
 		dog.Reset(c.silence) // the time that on takes is not the stream's
-		kind, object, err := frames.next()
+		kind, pod, err := frames.next()
 		dog.Stop()
 		if err == io.EOF { //nolint:errorlint // next's own: between two frames
 			return nil
@@ -119,7 +113,7 @@ func (c *Client) watch(ctx context.Context, r *rest.RESTClient, s Scope, resourc
 		if err != nil {
 			return err
 		}
-		change, err := changeOf(kind, object)
+		change, err := changeOf(kind, pod)
 		if err != nil {
 			return err
 		}
@@ -138,18 +132,15 @@ func openWatch(ctx context.Context, r *rest.RESTClient, s Scope, resourceVersion
 	return req.Stream(ctx)
 }
 
-func changeOf(kind watch.EventType, object runtime.Object) (Change, error) {
-	p, ok := object.(*corev1.Pod)
-	switch {
-	case ok && (kind == watch.Added || kind == watch.Modified):
-		return Change{Kind: Changed, Pod: translate(p), ResourceVersion: p.ResourceVersion}, nil
-	case ok && kind == watch.Deleted:
-		return Change{Kind: Gone, Pod: translate(p), ResourceVersion: p.ResourceVersion}, nil
-	case ok && kind == watch.Bookmark:
+func changeOf(kind watch.EventType, p *podevent.Pod) (Change, error) {
+	switch kind {
+	case watch.Added, watch.Modified:
+		return Change{Kind: Changed, Pod: p, ResourceVersion: p.ResourceVersion}, nil
+	case watch.Deleted:
+		return Change{Kind: Gone, Pod: p, ResourceVersion: p.ResourceVersion}, nil
+	case watch.Bookmark:
 		return Change{Kind: Bookmark, ResourceVersion: p.ResourceVersion}, nil
-	case kind == watch.Error:
-		return Change{}, apierrors.FromObject(object)
-	default:
-		return Change{}, fmt.Errorf("%s of a %T in a stream of pods", kind, object)
+	default: // also an error that comes with a pod
+		return Change{}, fmt.Errorf("%s of a pod in a stream of pods", kind)
 	}
 }
