@@ -152,10 +152,11 @@ type groupsOf struct{ w *world }
 // enter notes a call and returns the group.
 func (x groupsOf) enter(ctx context.Context, operation, arn string, ks []claim.Key) (*group, error) {
 	var g *group
+	var onCall func(context.Context, string) error
 	x.w.do(func() {
 		for _, of := range x.w.groups {
 			if of.arn == arn {
-				g = of
+				g, onCall = of, of.onCall
 			}
 		}
 		var ids []string
@@ -167,8 +168,8 @@ func (x groupsOf) enter(ctx context.Context, operation, arn string, ks []claim.K
 	if g == nil {
 		return nil, fmt.Errorf("%s: %w", operation, targetgroup.ErrNotFound)
 	}
-	if g.onCall != nil {
-		if err := g.onCall(ctx, operation); err != nil {
+	if onCall != nil {
+		if err := onCall(ctx, operation); err != nil {
 			return nil, err
 		}
 	}

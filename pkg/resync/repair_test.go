@@ -335,6 +335,26 @@ func TestPointReads_I1_I3(t *testing.T) {
 	})
 }
 
+// TestOldReading_I3: targets that were read more than two seconds ago are read
+// again before one goes.
+func TestOldReading_I3(t *testing.T) {
+	story(t, func(w *world) {
+		w.local().pod("a ip=10.0.0.1", "b ip=10.0.0.2", "c ip=10.0.0.3")
+		w.web().hold("10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.8=unhealthy 10.0.0.9=unhealthy")
+		w.local().onRead = func(what string) error {
+			if what == "ip 10.0.0.8" {
+				time.Sleep(3 * time.Second)
+				w.web().hold("10.0.0.8 10.0.0.9") // healthy by now: no witness is left
+			}
+			return nil
+		}
+		w.start()
+		w.rounds(1)
+		w.web().wantHolds("10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.8 10.0.0.9")
+		w.wantTold(2, "held web")
+	})
+}
+
 // TestNoCallWithoutReads_I1: before each mutating call the pods and addresses that
 // it is about were read from the API server.
 func TestNoCallWithoutReads_I1(t *testing.T) {

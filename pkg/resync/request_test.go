@@ -175,10 +175,11 @@ func TestRequestAtTheEnd(t *testing.T) {
 		w.serve(3)
 		w.start()
 		w.rounds(2)
-		w.web().onCall = func(ctx context.Context, _ string) error {
+		slow := func(ctx context.Context, _ string) error {
 			time.Sleep(10 * time.Second)
 			return ctx.Err()
 		}
+		w.do(func() { w.groups["web"].onCall = slow })
 		w.pass(35 * time.Second)
 		w.request(`"request":{"id":"r1"}`)
 		w.wantTold(1, "round request run=run-1 request=r1")
