@@ -30,6 +30,9 @@ func (r *Resync) unbound(ctx context.Context, rd *round, vanished bool) []target
 		return nil // a rule may name the group: what it names was not found out
 	}
 	b := &r.unboundGroups
+	if vanished {
+		r.directory.stale(&binding.Binding{}) // the group may be younger than the last listing
+	}
 	if vanished || b.looked.IsZero() || r.Now().Sub(b.looked) >= unboundEvery {
 		found, err := r.ownedUnbound(ctx, rd)
 		switch {
