@@ -99,6 +99,9 @@ func (r *Runner) registrarActed(results []Result) error {
 	}
 	acted, all := 0, 0
 	for _, res := range results {
+		if res.silent {
+			continue
+		}
 		if len(res.Causes) > 0 {
 			all++
 		}

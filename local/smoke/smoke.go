@@ -22,9 +22,9 @@ import (
 	"github.com/elbridge/elbridge/local/stack"
 )
 
-// stepTimeout bounds one step. The longest waits for a node to be declared
-// NotReady and for ten seconds of throttling.
-const stepTimeout = 2 * time.Minute
+// stepTimeout bounds one step. The longest waits for the schedule to begin another
+// run of resync, which takes a minute at most.
+const stepTimeout = 90 * time.Second
 
 // Runner runs the steps one after the other on a stack.
 type Runner struct {
@@ -40,6 +40,9 @@ type Runner struct {
 type Step struct {
 	Name string
 	Do   func(ctx context.Context, r *Runner) (note string, err error)
+	// Silent is true where no event tells of what happens, or nobody hears it: only
+	// comparison can be behind the repair, also beside a living registrar.
+	Silent bool
 }
 
 // Result is how a step ended.
@@ -51,6 +54,8 @@ type Result struct {
 	Note    string         `json:"note,omitempty"`
 	NotRun  string         `json:"notRun,omitempty"` // why it makes no sense in this way
 	Error   string         `json:"error,omitempty"`
+
+	silent bool // as the step
 }
 
 // Known returns an error that lists the steps if none has only in its name.
@@ -116,7 +121,7 @@ func (r *Runner) twoPods(ctx context.Context) error {
 func (r *Runner) step(ctx context.Context, s Step) Result {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	res := Result{Way: r.Way, Name: s.Name}
+	res := Result{Way: r.Way, Name: s.Name, silent: s.Silent}
 	if res.NotRun = notInThisWay[s.Name][r.Way]; res.NotRun != "" {
 		r.tell(res)
 		return res

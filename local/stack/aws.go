@@ -87,7 +87,7 @@ func setUpAWS(ctx context.Context, endpoint string) (*AWS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, errors.Join(a.setUpResync(ctx), a.setUpAudit(ctx))
+	return a, errors.Join(a.setUpResync(ctx), a.setUpAudit(ctx), a.setUpOther(ctx))
 }
 
 // queuePolicy lets the rules of our bus send to a queue: one statement for all
@@ -157,13 +157,18 @@ func (a *AWS) LoadBalancer(ctx context.Context, name string, port int32, group s
 // Rule binds pods to a group: detail is the pattern's part on the pod event, and
 // constants the binding's, both JSON objects.
 func (a *AWS) Rule(ctx context.Context, name, detail, constants string) error {
-	_, err := a.Events.PutRule(ctx, &eventbridge.PutRuleInput{Name: &name, EventBusName: new(Bus),
+	return a.RuleOn(ctx, Bus, QueueARN, name, detail, constants)
+}
+
+// RuleOn does that on another bus, whose registrar has another queue.
+func (a *AWS) RuleOn(ctx context.Context, bus, queueARN, name, detail, constants string) error {
+	_, err := a.Events.PutRule(ctx, &eventbridge.PutRuleInput{Name: &name, EventBusName: &bus,
 		EventPattern: new(`{"source":["elbridge"],"detail-type":["Pod State Change"],"detail":` + detail + `}`)})
 	if err != nil {
 		return err
 	}
-	out, err := a.Events.PutTargets(ctx, &eventbridge.PutTargetsInput{Rule: &name, EventBusName: new(Bus), Targets: []types.Target{{
-		Id: new("registrar"), Arn: new(QueueARN),
+	out, err := a.Events.PutTargets(ctx, &eventbridge.PutTargetsInput{Rule: &name, EventBusName: &bus, Targets: []types.Target{{
+		Id: new("registrar"), Arn: &queueARN,
 		InputTransformer: &types.InputTransformer{InputTemplate: new(`{"binding":` + constants + `,"rule":<aws.events.rule-arn>,"event":<aws.events.event.json>}`)},
 		RetryPolicy:      &types.RetryPolicy{MaximumEventAgeInSeconds: new(int32(900)), MaximumRetryAttempts: new(int32(185))},
 		DeadLetterConfig: &types.DeadLetterConfig{Arn: new(DeadLettersARN)},

@@ -45,7 +45,7 @@ func (s *Stack) functions(endpoint, rie string) (*functions.Runner, error) {
 	}
 	all := []functions.Function{{Name: Registrar, Bootstrap: s.Config.Bootstrap, Env: env, Timeout: registrarTimeout, MemoryMB: 256, MaxConcurrency: registrarInstances}}
 	if s.HasResync = s.Config.hasResync(); s.HasResync {
-		all = append(all, s.resync(endpoint))
+		all = append(all, s.resync(endpoint), s.secondResync(endpoint), s.otherResync(endpoint))
 	}
 	return functions.New(functions.Config{RIE: rie, Dir: filepath.Join(s.Config.Dir, "functions"), Region: Region, OnLine: s.Config.OnLine, Log: s.Config.Log}, all...)
 }
