@@ -1,14 +1,18 @@
 package cluster_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/elbridge/elbridge/pkg/cluster"
 	"github.com/elbridge/elbridge/pkg/podevent"
@@ -114,5 +118,71 @@ func TestEachWithoutEnd(t *testing.T) {
 	wantStreamClass(t, err, cluster.ErrUnreachable)
 	if n := len(s.requests()); n != 1000 {
 		t.Errorf("%d pages, want 1000: 250,000 pods, were each page half full", n)
+	}
+}
+
+// As kube-apiserver compresses, and as somebody between may answer.
+func TestEachEncodings(t *testing.T) {
+	page := func(w http.ResponseWriter, r *http.Request) []byte {
+		rec := httptest.NewRecorder()
+		answer := ofRevision(pages("a b c"), always("77"))(r)
+		(&server{}).write(rec, r, 200, answer.(runtime.Object))
+		w.Header().Set("Content-Type", rec.Header().Get("Content-Type"))
+		return rec.Body.Bytes()
+	}
+	zipped := func(b []byte) []byte {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		_, _ = z.Write(b)
+		_ = z.Close()
+		return out.Bytes()
+	}
+	tests := map[string]struct {
+		write func(http.ResponseWriter, *http.Request)
+		want  string
+		err   error
+	}{
+		"gzip": {func(w http.ResponseWriter, r *http.Request) {
+			b := zipped(page(w, r))
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(b)
+		}, "a b c", nil},
+		"I8 gzip that is cut at its end": {func(w http.ResponseWriter, r *http.Request) {
+			b := zipped(page(w, r))
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(b[:len(b)-4])
+		}, "a b c", cluster.ErrUnreachable},
+		"JSON": {func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Set("X-Want-Json", "yes")
+			_, _ = w.Write(page(w, r))
+		}, "a b c", nil},
+		"I8 cut after two pods": {func(w http.ResponseWriter, r *http.Request) {
+			b := page(w, r)
+			_, _ = w.Write(b[:len(b)-10])
+		}, "a b", cluster.ErrUnreachable},
+		"I8 a Status with 200": {func(w http.ResponseWriter, r *http.Request) {
+			(&server{}).write(w, r, 200, status(410, metav1.StatusReasonExpired, 0))
+		}, "", cluster.ErrExpired},
+		"P103 a Status of no rights with 200": {func(w http.ResponseWriter, r *http.Request) {
+			(&server{}).write(w, r, 200, status(403, metav1.StatusReasonForbidden, 0))
+		}, "", cluster.ErrUnauthorized},
+		"I8 another kind": {func(w http.ResponseWriter, r *http.Request) {
+			(&server{}).write(w, r, 200, pod("web-0"))
+		}, "", cluster.ErrUnreachable},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, func(*http.Request) any { return http.HandlerFunc(tt.write) })
+			var got []*podevent.Pod
+			rv, err := newWorld(s).client().Each(t.Context(), cluster.Scope{}, func(p *podevent.Pod) { got = append(got, p) })
+			wantStreamClass(t, err, tt.err)
+			if names(got) != tt.want || (rv == "77") != (err == nil) {
+				t.Errorf("pods %q as of %q, want %q", names(got), rv, tt.want)
+			}
+			ps, err := newWorld(s).client().Pods(t.Context(), "", "")
+			if (err == nil) != (tt.err == nil) || err != nil && ps != nil {
+				t.Errorf("Pods: %q, error %v; want all of them or none", names(ps), err)
+			}
+		})
 	}
 }

@@ -34,7 +34,7 @@ type server struct {
 	mu     sync.Mutex
 	seen   []*http.Request
 	conns  int
-	answer func(*http.Request) any // an object, a *metav1.Status, "cut", "hang", the status of a page of HTML, or who writes a stream
+	answer func(*http.Request) any // an object, a *metav1.Status, "cut", "hang", the status of a page of HTML, who writes a stream, or who writes it all
 }
 
 func newServer(t *testing.T, answer func(*http.Request) any) *server {
@@ -77,6 +77,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf+";stream=watch")
 		w.WriteHeader(http.StatusOK)
 		v(w)
+	case http.HandlerFunc:
+		v(w, r)
 	case string:
 		if v == "hang" {
 			<-r.Context().Done()
