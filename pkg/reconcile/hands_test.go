@@ -270,6 +270,48 @@ func TestManyHolds_I9(t *testing.T) {
 	}
 }
 
+// TestHeldFor: a hold that lasts is told of once more, but for what somebody holds
+// by his own will; what is only observed is held by nobody.
+func TestHeldFor_I9_I19(t *testing.T) {
+	tests := map[string]struct {
+		changes []plan.Change
+		why     plan.HoldReason
+		overdue bool
+		mode    string
+	}{
+		"no witness":             {changes("10.0.0.1"), plan.HeldLimit, true, "manage"},
+		"not read to the end":    {changes("10.0.0.1"), plan.HeldIncomplete, true, "manage"},
+		"frozen":                 {changes("10.0.0.1"), plan.HeldFrozen, false, "manage"},
+		"not ours":               {changes("10.0.0.1"), plan.HeldForeign, false, "manage"},
+		"observed":               {changes("10.0.0.1 rule=watched"), plan.HeldLimit, true, "observe"},
+		"one of two is observed": {changes("10.0.0.1 rule=watched", "10.0.0.2"), plan.HeldLimit, true, "manage"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d, w := newDesk(), work(&groups{})
+			for i := range tt.changes {
+				tt.changes[i].Hold = tt.why
+			}
+			for range 5 { // a minute apart: less than the witness window
+				d.Held(t.Context(), w, plan.Changes{Held: tt.changes}, nil)
+				d.pass(time.Minute)
+			}
+			told := decode[targetevent.RemovalHeld](t, w.Outbox)
+			want := 1
+			if tt.overdue {
+				want = 2
+			}
+			if len(told) != want || told[len(told)-1].Overdue != tt.overdue || told[0].Mode != tt.mode || told[0].WouldDo != (tt.mode == "observe") {
+				t.Errorf("told %+v, want %d events, the last overdue: %v, mode %s", told, want, tt.overdue, tt.mode)
+			}
+			d.Meter.Flush()
+			if counted := strings.Contains(d.log.String(), telemetry.TargetsHeldOverdue); counted != tt.overdue {
+				t.Errorf("counted as overdue: %v, want %v", counted, tt.overdue)
+			}
+		})
+	}
+}
+
 func TestSendFails(t *testing.T) {
 	d := newDesk()
 	d.busErr = errors.New("bus gone")

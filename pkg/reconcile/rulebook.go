@@ -46,6 +46,7 @@ type ruleEntry struct {
 	rule        binding.Rule
 	pattern     *eventpattern.Pattern // nil: not parsed
 	ruleRead    time.Time
+	targets     []binding.Target // as they were read
 	bindings    []binding.Binding
 	fault       error     // of the rule, or of some of its targets
 	targetsRead time.Time // zero: targets never read
@@ -130,7 +131,7 @@ func (b *RuleBook) Current(ctx context.Context, own *binding.Binding, since time
 		return own, nil
 	}
 	if !known || e.targetsRead.Before(since) {
-		next, err := b.readTargets(ctx, e.rule)
+		next, err := b.readTargets(ctx, e.rule, e)
 		if err != nil {
 			return nil, err
 		}
@@ -225,7 +226,7 @@ func (b *RuleBook) FreshOldest(ctx context.Context, n int) (Snapshot, error) {
 			continue
 		}
 		g.Go(func() error {
-			e, err := b.readTargets(ctx, rule)
+			e, err := b.readTargets(ctx, rule, e)
 			if err != nil {
 				return err
 			}
@@ -265,18 +266,22 @@ func (b *RuleBook) oldest(rules []binding.Rule, n int) map[string]bool {
 	return out
 }
 
-// readTargets reads the targets of a rule. A faulty one covers nothing.
-func (b *RuleBook) readTargets(ctx context.Context, rule binding.Rule) (ruleEntry, error) {
+// readTargets reads the targets of a rule, of which was is what is known. A faulty
+// one covers nothing.
+func (b *RuleBook) readTargets(ctx context.Context, rule binding.Rule, was ruleEntry) (ruleEntry, error) {
 	at := b.now()
 	targets, err := b.source.Targets(ctx, rule.Name)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) { // deleted since the list: covers nothing
 		return ruleEntry{}, err
 	}
-	bs, err := binding.FromRule(rule, targets, b.queueARN)
+	bs, err := was.bindings, was.fault
+	if was.targetsRead.IsZero() || was.rule != rule || !reflect.DeepEqual(was.targets, targets) {
+		bs, err = binding.FromRule(rule, targets, b.queueARN) // a rendering of each target: not done again for nothing
+	}
 	if err != nil {
 		b.faulty(rule, err)
 	}
-	e := ruleEntry{rule: rule, bindings: bs, fault: err, targetsRead: at}
+	e := ruleEntry{rule: rule, targets: targets, bindings: bs, fault: err, targetsRead: at}
 	if len(bs) > 0 {
 		e.pattern = bs[0].Pattern
 	}

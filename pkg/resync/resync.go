@@ -40,6 +40,9 @@ const (
 	// tellEvery is the longest time between two events about rounds that found
 	// nothing new: that nothing is said must mean that nothing runs.
 	tellEvery = 5 * time.Minute
+	// rulesMaxAge is how old rules may be that additions are made by, while they
+	// can't be read: as old as the registrar takes them at most.
+	rulesMaxAge = time.Minute
 )
 
 // Resync is the use case. Its fields are set once, before Run is called.
@@ -68,6 +71,8 @@ type Resync struct {
 	would     toldWould
 
 	// What one round leaves to the next; rounds don't overlap.
+	known         reconcile.Snapshot // the rules as they were read last
+	knownAt       time.Time
 	slots         map[string]slot // by group
 	before        *reconcile.Snapshot
 	groupsBefore  map[string][]string // by rule

@@ -28,6 +28,7 @@ type round struct {
 	began    time.Time
 	snapshot reconcile.Snapshot
 	groups   map[string]*group // by ARN
+	stale    bool              // snapshot is an earlier round's: it serves additions (I3)
 	complete bool              // rules and references were read to the end
 	outbox   []bus.Entry
 
@@ -74,11 +75,18 @@ func (r *Resync) round(ctx context.Context, rd *round) {
 	rd.outcomes = map[string]outcome{}
 	var err error
 	if rd.snapshot, err = r.rules.FreshOldest(ctx, oldestRules); err != nil {
-		if !r.cut(ctx, rd) {
+		if r.cut(ctx, rd) {
+			return
+		}
+		if r.known.Rules == nil || r.Now().Sub(r.knownAt) >= rulesMaxAge {
 			rd.problem("the rules were not read: nothing is compared: %v", err)
 			r.finish(ctx, rd)
+			return
 		}
-		return
+		rd.problem("the rules were not read: nothing is removed: %v", err)
+		rd.snapshot, rd.stale = r.known, true
+	} else {
+		r.known, r.knownAt = rd.snapshot, r.Now()
 	}
 	r.resolve(ctx, rd)
 	r.follow(ctx, rd)
@@ -111,7 +119,7 @@ func (r *Resync) cut(ctx context.Context, rd *round) bool {
 // served, covers nothing and is told of; what could not be found out makes the
 // round incomplete, as it may name any group.
 func (r *Resync) resolve(ctx context.Context, rd *round) {
-	rd.groups, rd.complete = map[string]*group{}, true
+	rd.groups, rd.complete = map[string]*group{}, !rd.stale
 	for _, f := range rd.snapshot.Faults {
 		rd.invalid(r, targetevent.BindingInvalid{Rule: f.Rule.ARN, Problem: f.Err.Error()})
 	}

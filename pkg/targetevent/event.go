@@ -168,7 +168,7 @@ const MaxListed = 200
 
 // ResyncCompleted tells of a round: what was compared, what differed and what
 // became of it. It is put when a round found something new, when somebody asked
-// for the round, and at the end of a run.
+// for the round, and at least every five minutes.
 type ResyncCompleted struct {
 	Schema    int            `json:"schema"`
 	RunID     string         `json:"runId"`
