@@ -21,9 +21,9 @@ type View struct {
 	Claims    []Claim            // by enabled bindings: to be registered; sorted
 	Protected map[Key]bool       // claimed under a disabled rule: not registered, not removed (I8)
 	Rules     map[string]string  // by UID, the rule that selects the pod; one that manages, if any does
-	Within    map[string]bool    // by UID: an address is within the podCIDRs of a binding that selects the pod
+	Within    map[string]bool    // by UID, true where an address is within the podCIDRs of a binding that selects the pod
 	Refusals  map[string]Refusal // by UID, of selected pods that claim nothing
-	Emptied   map[string]bool    // by UID: every enabled binding that selects the pod says empty: true
+	Emptied   map[string]bool    // by UID, true where every enabled binding that selects the pod says empty: true
 	Portless  []Portless         // sorted
 }
 
@@ -43,12 +43,14 @@ func (p Portless) Problem(port string) string {
 // (I2). selects reports whether a binding selects a pod, both by index. Equal
 // pods in any order give an equal view (I3).
 func Look(bs []binding.Binding, g Group, pods []Seen, selects func(pod, binding int) bool) View {
-	v := View{Protected: map[Key]bool{}, Rules: map[string]string{}, Within: map[string]bool{}, Refusals: map[string]Refusal{}, Emptied: map[string]bool{}}
+	v := View{Claims: make([]Claim, 0, len(pods)), Protected: map[Key]bool{}, Rules: make(map[string]string, len(pods)),
+		Within: map[string]bool{}, Refusals: map[string]Refusal{}, Emptied: map[string]bool{}}
 	observed := observedRules(bs)
+	empties := slices.ContainsFunc(bs, func(b binding.Binding) bool { return b.Empty })
 	for i, p := range pods {
 		for j := range bs {
 			if selects(i, j) {
-				v.add(p, bs, j, g, observed)
+				v.add(p, bs, j, g, observed, empties)
 			}
 		}
 	}
@@ -63,15 +65,18 @@ func Look(bs []binding.Binding, g Group, pods []Seen, selects func(pod, binding 
 	return v
 }
 
-// add puts a pod into the view that binding j selects.
-func (v *View) add(p Seen, bs []binding.Binding, j int, g Group, observed map[string]int) {
+// add puts a pod into the view that binding j selects. empties says that some
+// binding says empty: true.
+func (v *View) add(p Seen, bs []binding.Binding, j int, g Group, observed map[string]int, empties bool) {
 	b := &bs[j]
 	if rule := v.Rules[p.UID]; rule == "" || b.Mode == binding.Manage && observed[rule] == 1 {
 		v.Rules[p.UID] = b.Rule
 	}
-	v.Within[p.UID] = v.Within[p.UID] || Within(p.Pod, b)
+	if Within(p.Pod, b) {
+		v.Within[p.UID] = true
+	}
 	k, refusal := Of(p.Pod, b, g)
-	if b.Enabled {
+	if b.Enabled && empties {
 		others, met := v.Emptied[p.UID]
 		v.Emptied[p.UID] = refusal == RefusedEmpty && (others || !met)
 	}

@@ -37,6 +37,9 @@ type scene struct {
 // which keys reading may tell more. What the past says of a pod that was not read
 // yet is taken for true: nothing goes before it is read.
 func (r *Resync) evidence(ctx context.Context, lk *look, v claim.View, pods []claim.Seen, cands []claim.Key) (map[claim.Key]plan.Evidence, []claim.Key) {
+	if len(cands) == 0 { // as in most rounds: nothing else needs to be known of the pods
+		return nil, nil
+	}
 	s := &scene{lk: lk, view: v, byID: map[string][]claim.Seen{}, past: map[string][]picture.Past{}, reads: lk.reads, now: r.Now()}
 	for _, p := range pods {
 		for _, id := range claim.Addresses(p.PodIPs, lk.g.Family) {

@@ -1,7 +1,6 @@
 package resync
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/elbridge/elbridge/pkg/binding"
@@ -97,12 +96,13 @@ func (r *Resync) selects(lk *look, p claim.Seen) []int {
 // too, since they count against the limits. open says that one does not drain.
 func unclaimed(v claim.View, current map[claim.Key]plan.Target) (out []claim.Key, open bool) {
 	claimed := v.Keys()
-	for _, k := range slices.SortedFunc(maps.Keys(current), claim.Compare) {
+	for k, t := range current {
 		if !claimed[k] {
 			out = append(out, k)
-			open = open || current[k].Health != plan.Draining
+			open = open || t.Health != plan.Draining
 		}
 	}
+	slices.SortFunc(out, claim.Compare)
 	return out, open
 }
 

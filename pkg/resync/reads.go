@@ -57,11 +57,22 @@ func (r *reads) of(n named) (p *podevent.Pod, known bool) {
 	return s.Pod, known
 }
 
+// has reports whether the pod, or another of its name, was read.
+func (r *reads) has(p claim.Seen) bool {
+	if len(r.names) == 0 {
+		return false
+	}
+	_, read := r.names[nameOf(p)]
+	return read
+}
+
 // over puts the readings in the place of the picture's pods. picked says of each
 // which of pods it is, and -1 for one that was read.
 func (r *reads) over(pods []claim.Seen) (out []claim.Seen, picked []int) {
+	n := len(pods) + len(r.names)
+	out, picked = make([]claim.Seen, 0, n), make([]int, 0, n)
 	for i, p := range pods {
-		if _, read := r.names[nameOf(p)]; !read {
+		if !r.has(p) {
 			out, picked = append(out, p), append(picked, i)
 		}
 	}
