@@ -3,13 +3,12 @@ package resync
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 )
 
 // ruleReading is the last reading of the rules within a round.
 type ruleReading struct {
-	mu    sync.Mutex
+	turn  chan struct{} // holds one entry while the rules are being read
 	began time.Time
 	moved string // a rule that is not what the round began with
 }
@@ -21,8 +20,13 @@ type ruleReading struct {
 // there is then. A reading serves every comparison that asked before it began.
 func (r *Resync) rulesStand(ctx context.Context, rd *round) error {
 	asked := r.Now()
-	rd.again.mu.Lock()
-	defer rd.again.mu.Unlock()
+	turn := rd.rulesTurn()
+	select { // no mutex: a reading takes as long as a call does
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if rd.again.moved == "" && !rd.again.began.After(asked) {
 		rd.again.began = r.Now()
 		fresh, err := r.rules.Fresh(ctx)
@@ -38,4 +42,13 @@ func (r *Resync) rulesStand(ctx context.Context, rd *round) error {
 		return fmt.Errorf("rule %s changed since this round began: removals wait for the next one", rd.again.moved)
 	}
 	return nil
+}
+
+func (rd *round) rulesTurn() chan struct{} {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	if rd.again.turn == nil {
+		rd.again.turn = make(chan struct{}, 1)
+	}
+	return rd.again.turn
 }
