@@ -50,6 +50,10 @@ test: ## Test everything: vet, all packages with the race detector, the smoke sc
 test-fast: ## Test what needs no stack, in under a minute once compiled
 	$(GO) test $(FLAGS) -short $(TESTARG) ./...
 
+.PHONY: nightly
+nightly: ## Try 100,000 random histories of registrar and resync (about an hour); print seeds and how far it is
+	ELBRIDGE_HISTORIES=100000 $(GO) test $(FLAGS) -run TestHistories -count=1 -timeout=6h -v $(TESTARG) ./pkg/internal/histories
+
 .PHONY: lint
 lint: ## Look for bugs and for imports in the wrong direction
 	GOFLAGS='$(FLAGS)' "$$($(GO) run $(FLAGS) ./local/functions/tool golangci-lint)" run ./...

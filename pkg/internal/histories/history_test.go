@@ -165,8 +165,9 @@ func TestHistories_I1_I2_I3_I4_I8_I9_I10_I18_I19(t *testing.T) {
 }
 
 const (
-	// defaultHistories take CI's two cores about a minute with the race detector.
+	// defaultHistories take about a minute of CI with the race detector.
 	defaultHistories = 1000
+	shortHistories   = 200 // of go test -short
 	// batch is how many are tried from one seed.
 	batch = 20
 )
@@ -176,7 +177,9 @@ const (
 func histories(t *testing.T, percent int, happened tally, check func(*rapid.T)) {
 	all, err := strconv.Atoi(os.Getenv("ELBRIDGE_HISTORIES"))
 	if err != nil || all <= 0 {
-		all = defaultHistories
+		if all = defaultHistories; testing.Short() {
+			all = shortHistories
+		}
 	}
 	set := func(name, value string) {
 		if err := flag.Set(name, value); err != nil {
@@ -204,7 +207,7 @@ func histories(t *testing.T, percent int, happened tally, check func(*rapid.T)) 
 		set("rapid.seed", strconv.FormatUint(first+uint64(n)*1000, 10))
 		quiet := &progress{T: t}
 		rapid.Check(quiet, check)
-		if n%500 == 499 {
+		if n%250 == 249 {
 			t.Logf("%d histories in %s, seed now %d", (n+1)*batch, time.Since(began).Round(time.Second), first+uint64(n)*1000)
 		}
 	}
