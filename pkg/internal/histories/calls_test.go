@@ -23,8 +23,9 @@ type actor struct {
 	id     int
 	resync bool
 	dead   atomic.Bool // it was killed: nothing it does has an effect any more
-	run    int         // its decision under way: a batch, or the reading of a group
+	run    int         // a registrar's decision under way: its batch
 
+	decides   map[string]int          // a resync's decisions under way: its readings of groups
 	saw       map[string]groupCount   // at its last reading of a group
 	readings  map[[2]string][]reading // of pods, by cluster and name, and of who has an address
 	tagsRead  map[string]int
@@ -64,7 +65,7 @@ func (a *actor) haveRead(issued time.Time, at int, clusterName, of string) {
 }
 
 func (s *sim) actor(resync bool) *actor {
-	a := &actor{sim: s, id: s.ids, resync: resync, saw: map[string]groupCount{}, readings: map[[2]string][]reading{}, tagsRead: map[string]int{}}
+	a := &actor{sim: s, id: s.ids, resync: resync, saw: map[string]groupCount{}, decides: map[string]int{}, readings: map[[2]string][]reading{}, tagsRead: map[string]int{}}
 	s.ids++
 	return a
 }
@@ -74,6 +75,14 @@ func (a *actor) name() string {
 		return fmt.Sprintf("resync %d", a.id)
 	}
 	return fmt.Sprintf("registrar %d", a.id)
+}
+
+// decision is the number of the one under way about a group.
+func (a *actor) decision(arn string) int {
+	if a.resync {
+		return a.decides[arn]
+	}
+	return a.run
 }
 
 // gate is where a call waits for its turn.

@@ -59,7 +59,7 @@ func (a *actor) checkRegister(arn string, ks []claim.Key, entered time.Time) {
 	for _, k := range ks {
 		a.checkAsked(arn, k, len(now[k]) > 0, entered)
 		for _, p := range now[k] { // registering for an observed rule alone
-			if !a.plan.RuleChanges && a.since(observedOnly+arn, k, p.UID) < a.run {
+			if !a.plan.RuleChanges && a.since(observedOnly+arn, k, p.UID) < a.decision(arn) {
 				a.violation("I19: %s registers %v in %s, which only an observed rule claims", a.name(), k, short(arn))
 			}
 		}
@@ -143,7 +143,7 @@ func (a *actor) checkClaimed(arn string, k claim.Key, entered time.Time) {
 	}
 	for _, p := range a.claims(arn, true)[k] {
 		c := a.claimed[claimant{arn, k, p.UID}]
-		if (c.at > 0 && c.at < asked || a.since(arn, k, p.UID) < a.run) && (a.resync || !a.constantsYoung(arn)) {
+		if (c.at > 0 && c.at < asked || a.since(arn, k, p.UID) < a.decision(arn)) && (a.resync || !a.constantsYoung(arn)) {
 			a.violation("I1 I2: %s takes %v out of %s, which %s has claimed since before it asked", a.name(), k, short(arn), podText(p))
 		}
 	}
