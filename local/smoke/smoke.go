@@ -15,6 +15,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,8 @@ type Runner struct {
 
 	web string // target group of most steps
 	url string // of its load balancer
+
+	telling sync.Mutex
 }
 
 // Step is one act with what must be true after it.
@@ -43,6 +46,9 @@ type Step struct {
 	// Silent is true where no event tells of what happens, or nobody hears it: only
 	// comparison can be behind the repair, also beside a living registrar.
 	Silent bool
+	// Beside is true of a step with a group of its own, which disturbs nobody: those
+	// that follow each other are taken at once, since most of their time is waiting.
+	Beside bool
 }
 
 // Result is how a step ended.
@@ -80,20 +86,19 @@ func (r *Runner) Run(ctx context.Context, only string) ([]Result, error) {
 	}
 	var results []Result
 	failed := 0
-	for i, s := range steps {
-		if !strings.Contains(s.Name, only) && i > 0 {
-			continue
-		}
-		res := r.step(ctx, s)
-		if i == 0 && only != "" && res.Error == "" { // what the steps left out would have left
+	for first, some := range batches(chosen(only)) {
+		of := r.batch(ctx, some)
+		if first == 0 && only != "" && of[0].Error == "" { // what the steps left out would have left
 			if err := r.twoPods(ctx); err != nil {
-				return append(results, res), fmt.Errorf("preparing for a part of the steps: %w", err)
+				return append(results, of...), fmt.Errorf("preparing for a part of the steps: %w", err)
 			}
 		}
-		if res.Error != "" {
-			failed++
+		for _, res := range of {
+			if res.Error != "" {
+				failed++
+			}
 		}
-		results = append(results, res)
+		results = append(results, of...)
 		if ctx.Err() != nil {
 			return results, ctx.Err()
 		}
@@ -118,29 +123,79 @@ func (r *Runner) twoPods(ctx context.Context) error {
 	return r.exactly(ctx, want{pods: 2, healthy: true})
 }
 
-func (r *Runner) step(ctx context.Context, s Step) Result {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+// chosen returns the first step and those whose names contain only.
+func chosen(only string) (out []Step) {
+	for i, s := range steps {
+		if i == 0 || strings.Contains(s.Name, only) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// batches divides steps into those that are taken at once.
+func batches(all []Step) (out [][]Step) {
+	for i, s := range all {
+		if last := len(out) - 1; i > 0 && s.Beside && all[i-1].Beside {
+			out[last] = append(out[last], s)
+		} else {
+			out = append(out, []Step{s})
+		}
+	}
+	return out
+}
+
+// batch takes steps at once. What made functions act is told of a step that was
+// alone, and else only looked at.
+func (r *Runner) batch(ctx context.Context, some []Step) []Result {
+	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
+	first := r.sequence()
+	results := make([]Result, len(some))
+	var wg sync.WaitGroup
+	for i, s := range some {
+		wg.Go(func() {
+			if results[i] = r.step(bounded, s); len(some) > 1 {
+				r.tell(results[i])
+			}
+		})
+	}
+	wg.Wait()
+	ran := slices.IndexFunc(results, func(res Result) bool { return res.NotRun == "" && res.Error == "" })
+	if ran >= 0 {
+		kinds, err := r.causes(ctx, first)
+		if err != nil {
+			results[ran].Error = err.Error()
+		}
+		if len(some) == 1 {
+			results[ran].Causes = kinds
+		} else if err != nil {
+			r.tell(results[ran])
+		}
+	}
+	if len(some) == 1 {
+		r.tell(results[0])
+	}
+	return results
+}
+
+func (r *Runner) step(ctx context.Context, s Step) Result {
 	res := Result{Way: r.Way, Name: s.Name, silent: s.Silent}
 	if res.NotRun = notInThisWay[s.Name][r.Way]; res.NotRun != "" {
-		r.tell(res)
 		return res
 	}
-	first := r.sequence()
 	start := time.Now()
 	note, err := s.Do(ctx, r)
 	res.Seconds, res.Note = time.Since(start).Seconds(), note
-	if err == nil {
-		res.Causes, err = r.causes(ctx, first)
-	}
 	if err != nil {
 		res.Error = err.Error()
 	}
-	r.tell(res)
 	return res
 }
 
 func (r *Runner) tell(res Result) {
+	r.telling.Lock()
+	defer r.telling.Unlock()
 	if res.NotRun != "" {
 		_, _ = fmt.Fprintf(r.Out, "-       not run  %s (not in way %s: %s)\n", res.Name, res.Way, res.NotRun)
 		return

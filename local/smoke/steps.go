@@ -39,8 +39,6 @@ var steps = []Step{
 	{Name: "a rule with a wrong target group beside good ones", Do: wrongGroup},
 	{Name: "forged events change nothing", Do: forged},
 	{Name: "node partitioned, its pods deleted while they serve: held", Do: partitioned},
-	{Name: "a group without owner tag: registered, not removed", Do: foreignGroup},
-	{Name: "a binding in observe: told, not done", Do: observed},
 
 	{Name: "by hand: a target removed while its pod lives: back, and stays", Do: removedByHand, Silent: true},
 	{Name: "by hand: a strange target added: gone", Do: addedByHand, Silent: true},
@@ -48,18 +46,21 @@ var steps = []Step{
 	{Name: "messages: all lost while scaling up and down", Do: eventsLost, Silent: true},
 	{Name: "messages: no webhook during a rolling update under load", Do: webhookDown, Silent: true},
 	{Name: "messages: doubled and out of order during a rolling update", Do: muddled},
-	{Name: "group: made anew under its name", Do: madeAnew},
-	{Name: "group: deleted, and a rule names it: told, the others go on", Do: groupDeleted},
 	{Name: "killed: the registrar, while scaling up", Do: registrarKilled, Silent: true},
 	{Name: "killed: resync, while a target is missing", Do: resyncKilled, Silent: true},
 	{Name: "two runs of resync at once: refused, and harmless", Do: twoRuns},
-	{Name: "guard: a rule deleted by accident: targets stay", Do: ruleDeleted},
-	{Name: "guard: a rule with a typo: held, approved, back", Do: typo, Silent: true},
 	{Name: "guard: frozen: what ends stays registered", Do: frozen, Silent: true},
-	{Name: "guard: empty: in steps, the other group loses no request", Do: emptied, Silent: true},
 	{Name: "guard: resync may not read pods any more: nothing removed", Do: rightsLost},
-	{Name: "guard: all pods not ready: held", Do: allNotReady},
-	{Name: "guard: two buses bind one group: the owner's targets stay", Do: twoOwners, Silent: true},
+
+	{Name: "a group without owner tag: registered, not removed", Do: foreignGroup, Beside: true},
+	{Name: "a binding in observe: told, not done", Do: observed, Beside: true},
+	{Name: "group: made anew under its name", Do: madeAnew, Beside: true},
+	{Name: "group: deleted, and a rule names it: told, the others go on", Do: groupDeleted, Beside: true},
+	{Name: "guard: a rule deleted by accident: targets stay", Do: ruleDeleted, Beside: true},
+	{Name: "guard: a rule with a typo: held, approved, back", Do: typo, Silent: true, Beside: true},
+	{Name: "guard: empty: in steps, the other group loses no request", Do: emptied, Silent: true, Beside: true},
+	{Name: "guard: all pods not ready: held", Do: allNotReady, Beside: true},
+	{Name: "guard: two buses bind one group: the owner's targets stay", Do: twoOwners, Silent: true, Beside: true},
 }
 
 // Reasons why a step is not in a way.
