@@ -57,7 +57,10 @@ func Look(bs []binding.Binding, g Group, pods []Seen, selects func(pod, binding 
 	// One rule's word for a key, whatever order the pods came in (I3); one that
 	// manages, if any does.
 	slices.SortFunc(v.Claims, func(a, b Claim) int {
-		return cmp.Or(Compare(a.Key, b.Key), cmp.Compare(observed[a.Rule], observed[b.Rule]), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.UID, b.UID))
+		if by := Compare(a.Key, b.Key); by != 0 {
+			return by
+		}
+		return cmp.Or(cmp.Compare(observed[a.Rule], observed[b.Rule]), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.UID, b.UID))
 	})
 	slices.SortFunc(v.Portless, func(a, b Portless) int {
 		return cmp.Or(cmp.Compare(a.Binding, b.Binding), ComparePods(a.Pod, b.Pod))

@@ -94,8 +94,9 @@ func (c *comparison) plan(ctx context.Context) (plan.Changes, claim.View, error)
 	c.read = c.r.Now()
 	v, pods := c.r.see(c.look)
 	c.out.pods = len(pods)
-	c.work.Claimed = len(v.Keys())
-	_, open := unclaimed(v, c.current)
+	claimed := v.Keys()
+	c.work.Claimed = len(claimed)
+	_, open := unclaimed(claimed, c.current)
 	c.out.partial = c.out.partial || !c.complete
 	if open && !c.out.partial {
 		c.lim, err = c.r.tags.Limits(ctx, c.r.Config.BusARN, boundedRules{c.r.Rules}, c.api, c.g, c.bindings)
@@ -126,7 +127,7 @@ func (c *comparison) decide(ctx context.Context, v claim.View, pods []claim.Seen
 	if c.out.partial {
 		return plan.Diff(v.Claims, nil, c.current, plan.Limits{})
 	}
-	cands, _ := unclaimed(v, c.current)
+	cands, _ := unclaimed(v.Keys(), c.current)
 	evidence, asks := c.r.evidence(ctx, c.look, v, pods, cands)
 	changes := plan.Diff(v.Claims, evidence, c.current, c.lim)
 	c.foreign, c.asks = c.foreign[:0], asks

@@ -92,10 +92,9 @@ func (r *Resync) selects(lk *look, p claim.Seen) []int {
 	return out
 }
 
-// unclaimed returns the group's keys that nobody claims, sorted; draining ones
+// unclaimed returns the group's keys that are not claimed, sorted; draining ones
 // too, since they count against the limits. open says that one does not drain.
-func unclaimed(v claim.View, current map[claim.Key]plan.Target) (out []claim.Key, open bool) {
-	claimed := v.Keys()
+func unclaimed(claimed map[claim.Key]bool, current map[claim.Key]plan.Target) (out []claim.Key, open bool) {
 	for k, t := range current {
 		if !claimed[k] {
 			out = append(out, k)

@@ -148,7 +148,11 @@ func (s *scanner) word(text []byte) string {
 }
 
 func (s *scanner) space() {
-	s.rest = bytes.TrimLeft(s.rest, " \t\r\n")
+	n := 0
+	for n < len(s.rest) && (s.rest[n] == ' ' || s.rest[n] == '\n' || s.rest[n] == '\r' || s.rest[n] == '\t') {
+		n++
+	}
+	s.rest = s.rest[n:]
 }
 
 // took takes a prefix if it is next.
