@@ -139,8 +139,8 @@ const smokeShare = 0.5
 
 // smokeConfig makes time pass faster where only waiting would be seen: health
 // checks each half second, a node NotReady after 12 s without a lease, addresses
-// and crashed containers back after a second, a round of resync each two seconds.
-// Nothing else of elbridge's own is changed.
+// and crashed containers back after a second, a round of resync each two
+// seconds, and half of ELB's rates for it. Nothing else of elbridge's own is changed.
 func smokeConfig(dir string, tell *narrator, logs *os.File) stack.Config {
 	return stack.Config{
 		Dir: dir, Binaries: binaries(), Say: tell.say, Progress: os.Stderr, CheckSpeedup: 10, GracePeriod: 12 * time.Second,
