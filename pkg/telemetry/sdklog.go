@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 
@@ -13,8 +12,6 @@ import (
 // long poll that was cut off, is no news. Without it the SDK writes to stderr.
 func SDKLog(log *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(class logging.Classification, format string, args ...any) {
-		if ctx := context.Background(); log.Enabled(ctx, slog.LevelDebug) {
-			log.DebugContext(ctx, "AWS SDK", "class", string(class), "text", fmt.Sprintf(format, args...))
-		}
+		log.Debug("AWS SDK", "class", string(class), "text", fmt.Sprintf(format, args...))
 	})
 }
