@@ -141,7 +141,7 @@ func TestAnswers(t *testing.T) {
 		"no pods":                          {body: enveloped(t, "PodList", meta)},
 		"nothing is said of the list":      {body: enveloped(t, "PodList", item), pods: 1},
 		"it ends with what is said of it":  {body: enveloped(t, "PodList", append(append([]byte{}, item...), meta...)), pods: 1},
-		"unknown fields":                   {body: enveloped(t, "PodList", append([]byte{99<<3&0x7f | 0, 1, 15<<3 | 2, 1, 'x', 15<<3 | 5, 1, 2, 3, 4, 15<<3 | 1, 1, 2, 3, 4, 5, 6, 7, 8}, item...)), pods: 1},
+		"unknown fields":                   {body: enveloped(t, "PodList", append([]byte{14 << 3, 1, 15<<3 | 2, 1, 'x', 15<<3 | 5, 1, 2, 3, 4, 15<<3 | 1, 1, 2, 3, 4, 5, 6, 7, 8}, item...)), pods: 1},
 		"I8 nothing":                       {body: nil, fault: "without an object"},
 		"I8 the magic alone":               {body: []byte(magic), fault: "envelope without an object"},
 		"I8 no object":                     {body: []byte(magic + "\x0a\x0d\x0a\x02v1\x12\x07PodList"), fault: "envelope without an object"},

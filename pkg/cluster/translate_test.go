@@ -96,7 +96,7 @@ func TestMalformedPods_I8(t *testing.T) {
 		"a length of 2^63":                    append([]byte{byte(podSpec<<3 | 2)}, protowire.AppendVarint(nil, 1<<63)...),
 		"field 0":                             {0, 1},
 		"a group":                             protowire.AppendTag(nil, 99, protowire.StartGroupType),
-		"a reserved wire type":                {99<<3&0x7f | 7, 0},
+		"a reserved wire type":                {14<<3 | 7, 0},
 		"the name is a number":                part(podMetadata, number(objectMetaName)),
 		"a label that is cut":                 part(podMetadata, part(objectMetaLabels, []byte{byte(entryKey<<3 | 2), 5, 'a'})),
 		"a time of deletion that is a number": part(podMetadata, number(objectMetaDeletionTimestamp)),
