@@ -140,6 +140,43 @@ func TestFresh_I8(t *testing.T) {
 	}
 }
 
+// What is told of a rule is as the rule is now, whichever part of it changed and
+// whatever was understood of it before.
+func TestFreshAfterChanges_I8(t *testing.T) {
+	c := newClock()
+	bus := &rules{constants: map[string]string{"a": constants("")}, disabled: map[string]bool{}}
+	book := reconcile.NewRuleBook(bus, queueARN, c.now, nil)
+	for _, tt := range []struct {
+		what      string
+		constants string
+		disabled  bool
+		want      string // of the only binding
+	}{
+		{"at first", "", false, "manage true"},
+		{"as it was", "", false, "manage true"},
+		{"disabled", "", true, "manage false"},
+		{"enabled", "", false, "manage true"},
+		{"other constants", `,"mode":"observe"`, false, "observe true"},
+		{"both", "", true, "manage false"},
+		{"unreadable", `,"prot":1`, true, ""},
+		{"right again", "", true, "manage false"},
+	} {
+		c.pass(time.Second)
+		bus.constants["a"], bus.disabled["a"] = constants(tt.constants), tt.disabled
+		s, err := book.FreshOldest(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, b := range s.Bindings {
+			got += fmt.Sprint(b.Mode, " ", b.Enabled)
+		}
+		if got != tt.want || (len(s.Faults) > 0) != (tt.want == "") {
+			t.Errorf("%s: bindings %q, faults %v, want %q", tt.what, got, s.Faults, tt.want)
+		}
+	}
+}
+
 // Whoever asks round after round reads the targets of a few rules in each.
 func TestFreshOldest(t *testing.T) {
 	c := newClock()
