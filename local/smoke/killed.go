@@ -40,9 +40,9 @@ func resyncKilled(ctx context.Context, r *Runner) (string, error) {
 func registrarKilled(ctx context.Context, r *Runner) (string, error) {
 	r.S.StopRegistrar()
 	stopped := true
-	defer func() {
+	defer func() { //nolint:contextcheck // it lives as long as the stack
 		if stopped {
-			r.S.StartRegistrar() //nolint:contextcheck // it lives as long as the stack
+			r.S.StartRegistrar()
 		}
 	}()
 	start := time.Now()
@@ -72,8 +72,11 @@ func registrarKilled(ctx context.Context, r *Runner) (string, error) {
 // twoRuns: Lambda lets no second run begin. If one did all the same, here under
 // another name, both would bring the group to the same end.
 func twoRuns(ctx context.Context, r *Runner) (string, error) {
-	if _, err := r.S.Runner.Invoke(ctx, stack.Resync, []byte(`{}`)); !errors.Is(err, functions.ErrThrottled) {
-		return "", fmt.Errorf("a second run: %v, want it refused: reserved concurrency is 1", err)
+	switch _, err := r.S.Runner.Invoke(ctx, stack.Resync, []byte(`{}`)); {
+	case err == nil:
+		return "", errors.New("a second run began, want it refused: reserved concurrency is 1")
+	case !errors.Is(err, functions.ErrThrottled):
+		return "", fmt.Errorf("a second run, which is to be throttled: %w", err)
 	}
 	if _, err := r.S.Runner.InvokeAsync(ctx, stack.SecondResync, []byte(`{}`)); err != nil {
 		return "", err

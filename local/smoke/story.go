@@ -49,6 +49,8 @@ var steps = []Step{
 	{Name: "guard: empty: in steps, the other group loses no request", Do: emptied, Silent: true, Beside: true},
 	{Name: "guard: all pods not ready: held", Do: allNotReady, Beside: true},
 	{Name: "guard: two buses bind one group: the owner's targets stay", Do: twoOwners, Silent: true, Beside: true},
+
+	{Name: "guard: the API server starts on an empty store: held, back", Do: storeLost},
 }
 
 // Reasons why a step is not in a way.
@@ -78,5 +80,6 @@ var notInThisWay = map[string]map[stack.Way]string{
 	"guard: frozen: what ends stays registered":                              {stack.WayEvents: "a hint that was held is over: unfreezing needs a comparison", stack.WayResync: inBoth},
 	"guard: empty: in steps, the other group loses no request":               {stack.WayEvents: noCompare, stack.WayResync: inBoth},
 	"guard: resync may not read pods any more: nothing removed":              {stack.WayEvents: noCompare, stack.WayBoth: "the registrar has rights of its own and removes, rightly"},
+	"guard: the API server starts on an empty store: held, back":             {stack.WayEvents: "it sends no event of it", stack.WayBoth: "way resync shows it"},
 	"guard: two buses bind one group: the owner's targets stay":              {stack.WayEvents: noCompare, stack.WayResync: inBoth},
 }
