@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
@@ -62,9 +63,12 @@ stays held.
 
 The answer is the event "Resync Completed" in the audit log (docs/history.md).
 
-Exit codes: 0 asked, or answered and nothing differs any more; 1 an error; 2 answered, and
-something is held, failed or only reported, or a group or cluster was not read, or in a dry
-run anything differs; 3 no answer in time; 130 interrupted, the request stands.`,
+If the run ended before the round did, it asks once more by itself, within --timeout.
+
+Exit codes: 0 asked, or answered, all was read, and nothing differs any more; 1 an error; 2
+answered, and something is held, failed or only reported, or rules, a group or a cluster were
+not read, or in a dry run anything differs; 3 no answer in time; 130 interrupted, the request
+stands.`,
 		Example: `  elbridge resync --wait
   elbridge resync --group ingress --dry-run
   elbridge resync --group ingress --approve 5b1d7a0c9e3f --reason "node pool was replaced"`,
@@ -166,27 +170,60 @@ func (a *asker) ask(ctx context.Context, o *resyncOptions, r targetevent.Request
 		}
 	}
 	sent := a.now()
-	ask := queue.Request{Trigger: queue.TriggerRequest, Request: r, DryRun: o.dryRun}
-	if err := queue.NewRequests(a.queue, url).Send(ctx, ask); err != nil || !o.wait {
+	send := func(r targetevent.Request) error {
+		return queue.NewRequests(a.queue, url).Send(ctx, queue.Request{Trigger: queue.TriggerRequest, Request: r, DryRun: o.dryRun})
+	}
+	if err := send(r); err != nil || !o.wait {
 		return res, err
 	}
 	_, _ = fmt.Fprintf(a.stderr, "request %s was sent, its answer is waited for\n", r.ID) // for those who interrupt: it stands
+	once := true
 	done, err := a.until(ctx, o.timeout, func() (done, slower bool, err error) {
-		res.Answer, err = answer(ctx, a.log, r.ID, sent.Add(-clockSkew), a.now().Add(clockSkew))
-		if errors.Is(err, audit.ErrThrottled) {
+		res.Answer, err = answer(ctx, a.log, res.Request.ID, sent.Add(-clockSkew), a.now().Add(clockSkew))
+		switch {
+		case errors.Is(err, audit.ErrThrottled):
 			return false, true, nil
+		case once && cutShort(res.Answer) && a.now().Before(sent.Add(o.timeout)):
+			once = false
+			return a.again(ctx, &res, send)
 		}
 		return res.Answer != nil, false, err
 	})
 	switch {
 	case err != nil:
-		return res, fmt.Errorf("request %s was sent, its answer was not read: %w", r.ID, err)
+		return res, fmt.Errorf("request %s was sent, its answer was not read: %w", res.Request.ID, err)
 	case !done:
 		res.Hint = a.lastRound(ctx)
 	default:
 		res.Drift = remains(res.Answer)
 	}
 	return res, nil
+}
+
+// runEnded begins the problem of a round that its run did not live to end:
+// pkg/resync's words.
+const runEnded = "the run ended before the round did"
+
+// cutShort reports whether an answer says only that there was no time for one.
+func cutShort(a *targetevent.ResyncCompleted) bool {
+	return a != nil && slices.ContainsFunc(a.Problems, func(p string) bool { return strings.HasPrefix(p, runEnded) })
+}
+
+// again sends a request once more, under another id: the next run takes it. If it
+// can't be sent, the answer that there is has to do.
+func (a *asker) again(ctx context.Context, res *resyncResult, send func(targetevent.Request) error) (done, slower bool, err error) {
+	next := res.Request
+	next.ID = queue.NewID()
+	if err := send(next); err != nil {
+		if ctx.Err() != nil {
+			return false, false, ctx.Err()
+		}
+		_, _ = fmt.Fprintf(a.stderr, "%s, and it could not be asked again: %v\n", runEnded, err)
+		return true, false, nil
+	}
+	_, _ = fmt.Fprintf(a.stderr, "%s: asked again, request %s\n", runEnded, next.ID)
+	res.Request, res.Answer = next, nil
+	return false, false, nil
 }
 
 // answer is the round that somebody's request was part of, nil if it is not in the
@@ -220,7 +257,7 @@ func remains(r *targetevent.ResyncCompleted) bool {
 	if slices.ContainsFunc(r.Clusters, func(c targetevent.ClusterState) bool { return !c.Complete }) {
 		return true
 	}
-	if r.Unread > 0 || r.Held > 0 || r.Failed > 0 || r.DryRun && r.Found > 0 {
+	if len(r.Problems) > 0 || r.Unread > 0 || r.Held > 0 || r.Failed > 0 || r.DryRun && r.Found > 0 {
 		return true
 	}
 	for _, f := range r.Findings {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 // requests is resync's queue.
 type requests struct {
 	none   bool // there is no queue
+	most   int  // requests that it takes; 0: any number
 	bodies []string
 }
 
@@ -34,6 +36,9 @@ func (q *requests) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput, _ ..
 }
 
 func (q *requests) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	if q.most > 0 && len(q.bodies) >= q.most {
+		return nil, errors.New("throttled")
+	}
 	q.bodies = append(q.bodies, *in.QueueUrl+" "+*in.MessageBody)
 	return &sqs.SendMessageOutput{}, nil
 }
@@ -102,6 +107,9 @@ func TestResync(t *testing.T) {
 		"a group without a rule": {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) {
 			r.Groups, r.Request.Groups, r.Problems = 0, []string{groupARN}, []string{"no rule of the bus names it"}
 		}), code: 2, text: "no rule of the bus names it"},
+		"the rules were not read": {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) {
+			r.Groups, r.Problems = 0, []string{"the rules were not read: nothing is compared: boom"}
+		}), code: 2, text: "the rules were not read: nothing is compared: boom"},
 		"no answer":        {o: resyncOptions{wait: true}, code: 3, text: " was sent"},
 		"another's answer": {o: resyncOptions{wait: true}, answer: func(string) targetevent.ResyncCompleted { return round(nil)("other") }, code: 3, text: " was sent"},
 	} {
@@ -162,6 +170,63 @@ func TestResync_NotAsked(t *testing.T) {
 		if got, err := queueURL(context.Background(), q, given, func(string) string { return "environment" }); got != url || err != nil {
 			t.Errorf("%s: %s, %v", url, got, err)
 		}
+	}
+}
+
+// A run that ends before its round is asked again, once, and only while there is
+// time for an answer.
+func TestResync_CutShort(t *testing.T) {
+	source, err := os.ReadFile("../../pkg/resync/round.go")
+	if err != nil || !strings.Contains(string(source), `"`+runEnded) {
+		t.Errorf("pkg/resync does not say %q: %v", runEnded, err)
+	}
+	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		ends    int // so many runs end too early
+		timeout time.Duration
+		refused bool // the second request
+		sent    int
+		code    int
+	}{
+		"the next run answers":    {ends: 1, timeout: time.Minute, sent: 2},
+		"the next run ends too":   {ends: 2, timeout: time.Minute, sent: 2, code: 2},
+		"no time for another one": {ends: 1, sent: 1, code: 2},
+		"it can't be asked again": {ends: 1, timeout: time.Minute, refused: true, sent: 1, code: 2},
+		"nothing ended too early": {timeout: time.Minute, sent: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &requests{most: 9}
+			if tt.refused {
+				q.most = 1
+			}
+			var asked []string
+			log := &events{answer: func(id string) targetevent.ResyncCompleted {
+				if len(asked) == 0 || asked[len(asked)-1] != id {
+					asked = append(asked, id)
+				}
+				r := targetevent.ResyncCompleted{Schema: targetevent.Schema, Request: &targetevent.Request{ID: id}, Findings: []targetevent.Finding{}, At: at}
+				if len(asked) <= tt.ends {
+					r.Problems = []string{runEnded + ": ask again"}
+				}
+				return r
+			}}
+			var stderr bytes.Buffer
+			a := asker{poller: (&clock{at: at}).poller(), queue: q, log: log, lookup: func(string) string { return "" }, stderr: &stderr}
+			o := &resyncOptions{wait: true, timeout: tt.timeout}
+			res, err := a.ask(context.Background(), o, targetevent.Request{ID: queue.NewID(), Reason: "why not"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if exit, _ := errors.AsType[exitError](res.exit(io.Discard, o)); exit.code != tt.code || len(q.bodies) != tt.sent {
+				t.Errorf("exit code %d after %d requests, want %d after %d", exit.code, len(q.bodies), tt.code, tt.sent)
+			}
+			if last := q.bodies[len(q.bodies)-1]; !strings.Contains(last, res.Request.ID) || !strings.Contains(last, "why not") {
+				t.Errorf("the answer is to %s, the last request was %s", res.Request.ID, last)
+			}
+			if tt.sent == 2 && !strings.Contains(stderr.String(), "asked again") || tt.refused && !strings.Contains(stderr.String(), "could not be asked again") {
+				t.Errorf("said %q", stderr.String())
+			}
+		})
 	}
 }
 
