@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -83,7 +84,7 @@ stands.`,
 	f.StringArrayVar(&o.groups, "group", nil, "a target group, name or ARN; may be given several times (default: all)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "compare, and say what would be done")
 	f.StringVar(&o.approve, "approve", "", "hash of held removals that are to be made")
-	f.StringVar(&o.reason, "reason", "", "why, for those who read the log; required with --approve")
+	f.StringVar(&o.reason, "reason", "", "why, for those who read the log, 500 characters at most; required with --approve")
 	f.BoolVar(&o.wait, "wait", false, "wait for the answer; --dry-run and --approve do, unless --wait=false")
 	f.DurationVar(&o.timeout, "timeout", answerTimeout, "how long to wait for it")
 	f.StringVar(&o.queue, "queue", "", "URL of resync's queue (default: ELBRIDGE_RESYNC_QUEUE_URL, or that of elbridge-resync)")
@@ -92,6 +93,10 @@ stands.`,
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "approve")
 	return cmd
 }
+
+// maxReason bounds --reason, in characters: the event about the round carries it
+// beside 200 findings, and has 256 KB (EventBridge).
+const maxReason = 500
 
 // planHash is the form of a plan's hash: pkg/plan's Hash.
 var planHash = regexp.MustCompile(`^[0-9a-f]{12}$`)
@@ -102,6 +107,8 @@ func (o *resyncOptions) check() error {
 		return fmt.Errorf("--approve %s: want the hash of a held plan, 12 hexadecimal digits, as in the event Removal Held", o.approve)
 	case o.approve != "" && o.reason == "":
 		return errors.New("--approve wants --reason: why may these targets go?")
+	case utf8.RuneCountInString(o.reason) > maxReason:
+		return fmt.Errorf("--reason has %d characters: want %d at most, the event about the round carries it", utf8.RuneCountInString(o.reason), maxReason)
 	}
 	return checkOutput(o.output, formats...)
 }

@@ -173,6 +173,15 @@ func TestResync_NotAsked(t *testing.T) {
 	}
 }
 
+func TestResync_Reason(t *testing.T) {
+	for n, refused := range map[int]bool{maxReason: false, maxReason + 1: true} {
+		o := resyncOptions{reason: strings.Repeat("ß", n), output: "table"}
+		if err := o.check(); (err != nil) != refused {
+			t.Errorf("%d characters: %v", n, err)
+		}
+	}
+}
+
 // A run that ends before its round is asked again, once, and only while there is
 // time for an answer.
 func TestResync_CutShort(t *testing.T) {
