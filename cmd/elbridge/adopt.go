@@ -110,7 +110,7 @@ func adopt(ctx context.Context, api elbAPI, events bus.DescribeAPI, group, busNa
 	}
 	a.Before = tags[binding.OwnerTag]
 	switch {
-	case a.Before == owner:
+	case binding.Owns(a.Before, owner, arn): // by ARN, or by the bus's name alone
 		return a, nil
 	case a.Before != "" && !force:
 		return adoption{}, fmt.Errorf("%w: %s; --force takes it over", errOwned, a.Before)

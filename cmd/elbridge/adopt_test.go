@@ -65,6 +65,7 @@ func TestAdopt_I18(t *testing.T) {
 		"by name":                     {group: "web", want: busARN, text: " owns "},
 		"by ARN":                      {group: groupARN, want: busARN, text: " owns "},
 		"again":                       {group: "web", owner: busARN, want: busARN, text: " owns already "},
+		"again, tagged by name":       {group: "web", owner: "elbridge", want: "elbridge", text: " owns already "},
 		"dry run":                     {group: "web", dryRun: true, text: " would own "},
 		"another owner is refused":    {group: "web", owner: "other", want: "other", err: "--force"},
 		"another owner is taken over": {group: "web", owner: "other", force: true, want: busARN, text: " owns "},
