@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +21,7 @@ func eventsLost(ctx context.Context, r *Runner) (string, error) {
 		return "", err
 	}
 	defer func() { again() }()
-	start := time.Now()
+	before, start := r.S.Held.Serving(r.web), time.Now()
 	if err := r.scale(ctx, "web", 4); err != nil {
 		return "", err
 	}
@@ -32,15 +33,8 @@ func eventsLost(ctx context.Context, r *Runner) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	why := ""
-	for _, key := range keys { // two of them are new
-		short, cancel := context.WithTimeout(ctx, eventWithin)
-		why, err = r.why(short, start, r.web, key, true)
-		cancel()
-		if err == nil {
-			break
-		}
-	}
+	added := slices.IndexFunc(keys, func(k string) bool { return !slices.Contains(before, k) })
+	why, err := r.why(ctx, start, r.web, keys[added], true)
 	if err != nil {
 		return "", err
 	}
