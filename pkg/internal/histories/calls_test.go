@@ -28,6 +28,7 @@ type actor struct {
 	decides   map[string]int          // a resync's decisions under way: its readings of groups
 	saw       map[string]groupCount   // at its last reading of a group
 	readings  map[[2]string][]reading // of pods, by cluster and name, and of who has an address
+	partial   map[string]time.Time    // clusters that are not listed to the end, and since when
 	tagsRead  map[string]int
 	rulesRead int
 	waited    time.Duration // in calls, all together; under the lock
@@ -65,8 +66,11 @@ func (a *actor) haveRead(issued time.Time, at int, clusterName, of string) {
 }
 
 func (s *sim) actor(resync bool) *actor {
-	a := &actor{sim: s, id: s.ids, resync: resync, saw: map[string]groupCount{}, decides: map[string]int{}, readings: map[[2]string][]reading{}, tagsRead: map[string]int{}}
+	a := &actor{sim: s, id: s.ids, resync: resync, saw: map[string]groupCount{}, partial: map[string]time.Time{}, decides: map[string]int{}, readings: map[[2]string][]reading{}, tagsRead: map[string]int{}}
 	s.ids++
+	for _, name := range s.clusterNames {
+		a.partial[name] = time.Now()
+	}
 	return a
 }
 
@@ -75,6 +79,17 @@ func (a *actor) name() string {
 		return fmt.Sprintf("resync %d", a.id)
 	}
 	return fmt.Sprintf("registrar %d", a.id)
+}
+
+// listed notes whether a cluster was listed to the end.
+func (a *actor) listed(clusterName string, whole bool) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if _, partial := a.partial[clusterName]; whole {
+		delete(a.partial, clusterName)
+	} else if !partial {
+		a.partial[clusterName] = time.Now()
+	}
 }
 
 // decision is the number of the one under way about a group.

@@ -35,8 +35,8 @@ type removal struct {
 	was      plan.Health
 	told     bool
 	witness  plan.Witness
-	draining []int              // earlier removals of the group that drained at the time, by index
-	healthy  map[claim.Key]bool // when the program read the group last
+	draining []int      // earlier removals of the group that drained at the time, by index
+	read     groupCount // when the program read the group last
 	serving  int
 	together []claim.Key
 	pods     []podevent.Pod // with that address, then
@@ -97,6 +97,7 @@ func (a *actor) checkRemoval(arn string, ks []claim.Key, entered time.Time) {
 			a.violation("I9: %s takes %v out of %s, though %s is frozen", a.name(), ks, short(arn), of)
 		}
 	}
+	a.checkWhole(arn)
 	for _, k := range ks {
 		if g.targets[k] == "" || g.targets[k] == plan.Draining {
 			continue
@@ -105,7 +106,7 @@ func (a *actor) checkRemoval(arn string, ks []claim.Key, entered time.Time) {
 		if g.tags["elbridge:owner"] == "" && (!a.plan.CIDRs || k == stranger) {
 			a.violation("I18: %s takes %v out of a group without owner", a.name(), k)
 		}
-		r := removal{at: time.Now(), call: a.calls, actor: a.id, resync: a.resync, group: arn, key: k, was: g.targets[k], healthy: a.saw[arn].healthy,
+		r := removal{at: time.Now(), call: a.calls, actor: a.id, resync: a.resync, group: arn, key: k, was: g.targets[k], read: a.saw[arn],
 			serving: count.serving, together: ks, nodes: maps.Clone(a.nodes)}
 		for _, p := range a.pods {
 			if p.PodIP() == k.ID {
@@ -131,10 +132,12 @@ func (a *actor) checkClaimed(arn string, k claim.Key, entered time.Time) {
 	}
 	for _, name := range a.clustersOf(arn) {
 		first := 0
-		for _, read := range a.young(name, k.ID, entered) {
-			if first == 0 {
-				first = read.at
-			}
+		asks := a.young(name, k.ID, entered)
+		if len(asks) == 0 && !a.resync { // it has listed the pods of every binding, to know all that goes without a witness
+			asks = a.young(name, selection, entered)
+		}
+		if len(asks) > 0 {
+			first = asks[0].at
 		}
 		if first == 0 && !a.rulesYoung(arn) {
 			a.violation("I3 I8: %s takes %v out of %s, and did not ask who has it in cluster %s, or sat on the answer", a.name(), k, short(arn), name)
@@ -143,8 +146,27 @@ func (a *actor) checkClaimed(arn string, k claim.Key, entered time.Time) {
 	}
 	for _, p := range a.claims(arn, true)[k] {
 		c := a.claimed[claimant{arn, k, p.UID}]
-		if (c.at > 0 && c.at < asked || a.since(arn, k, p.UID) < a.decision(arn)) && (a.resync || !a.constantsYoung(arn)) {
+		if (c.at > 0 && c.at < asked || a.since(arn, k, p.UID) < a.decision(arn)) && !a.constantsYoung(arn) {
 			a.violation("I1 I2: %s takes %v out of %s, which %s has claimed since before it asked", a.name(), k, short(arn), podText(p))
+		}
+	}
+}
+
+// wholeAfter is when what was not read to the end is surely known to a comparison
+// that removes something.
+const wholeAfter = time.Minute
+
+// checkWhole: a resync takes nothing out of a group while it has not read the pods
+// of each of its clusters to the end (I8).
+func (a *actor) checkWhole(arn string) {
+	if !a.resync || a.plan.RuleChanges { // rules say what has to be read
+		return
+	}
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	for _, name := range a.clustersOf(arn) {
+		if since, partial := a.partial[name]; partial && time.Since(since) > wholeAfter {
+			a.violation("I8: %s takes something out of %s, and has not read cluster %s to the end for %v", a.name(), short(arn), name, time.Since(since))
 		}
 	}
 }

@@ -63,8 +63,8 @@ const (
 	// stream's longest pause, a round's interval, and a round.
 	addedAfter = 30*time.Second + 20*time.Second + 15*time.Second
 	// rightAfter is how long after it what nobody claims is gone: the witness
-	// window, and what an emptied group takes, step by step, a round for each.
-	rightAfter = 3*time.Minute + 200*time.Second
+	// window, and what an emptied group takes, step by step, two rounds for each.
+	rightAfter = 3*time.Minute + 10*2*20*time.Second
 	// flapTimes and flapTime are how often resync makes a repair within what time
 	// before it leaves it to people (P037).
 	flapTimes, flapTime = 6, 10 * time.Minute

@@ -112,6 +112,7 @@ func drawHistory(t *rapid.T, registrars, resyncs bool) history {
 		h.plan.RunLength = rapid.SampledFrom([]time.Duration{time.Minute, resync.DefaultRunLength}).Draw(t, "runLength")
 		h.plan.Far = rapid.IntRange(0, 2).Draw(t, "far") == 2
 		kinds = append(append([]string{}, kinds...), further...)
+		h.plan.RuleChanges = h.plan.RuleChanges || rapid.IntRange(0, 5).Draw(t, "moreRuleChanges") == 5
 	}
 	one := rapid.Custom(func(t *rapid.T) act {
 		a := act{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pod: rapid.IntRange(0, len(podNames)-1).Draw(t, "pod"),
@@ -165,9 +166,9 @@ func TestHistories_I1_I2_I3_I4_I8_I9_I10_I18_I19(t *testing.T) {
 }
 
 const (
-	// defaultHistories take about a minute of CI with the race detector.
-	defaultHistories = 1000
-	shortHistories   = 200 // of go test -short
+	// defaultHistories take CI 80 s of processor time with the race detector.
+	defaultHistories = 500
+	shortHistories   = 100 // of go test -short
 	// batch is how many are tried from one seed.
 	batch = 20
 )

@@ -118,10 +118,17 @@ func (k kube) Pod(ctx context.Context, ns, name string) (*podevent.Pod, error) {
 	return out, err
 }
 
+// selection is what a list of a binding's pods reads: who claims whatever address.
+const selection = "selection"
+
 func (k kube) Pods(ctx context.Context, ns, selector string) ([]*podevent.Pod, error) {
-	out, _, err := k.list(ctx, selector, func(p *podevent.Pod) bool {
+	issued := time.Now()
+	out, at, err := k.list(ctx, selector, func(p *podevent.Pod) bool {
 		return admits(cluster.Scope{Namespace: ns, LabelSelector: selector}, p)
 	})
+	if err == nil {
+		k.haveRead(issued, at, k.cluster, selection)
+	}
 	return out, err
 }
 
@@ -164,6 +171,7 @@ func (k kube) Each(ctx context.Context, sc cluster.Scope, each func(*podevent.Po
 		half, rv = k.fault == "half-list", k.rv
 		return k.find(func(p *podevent.Pod) bool { return admits(sc, p) }), nil
 	})
+	k.listed(k.cluster, err == nil && !half)
 	if err != nil {
 		return "", err
 	}

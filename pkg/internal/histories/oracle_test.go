@@ -34,6 +34,7 @@ type span struct {
 type groupCount struct {
 	healthy map[claim.Key]bool
 	serving int
+	leaving int // drains, and nobody claims it
 	at      int // by the count of what happens
 }
 
@@ -105,7 +106,8 @@ func (s *sim) since(arn string, k claim.Key, uid string) int {
 	return s.runs
 }
 
-// constantsYoung: a registrar may act by constants that are a minute old.
+// constantsYoung: who removes may act by constants that are a minute old, as the
+// list of rules does not show that they changed.
 func (s *sim) constantsYoung(arn string) bool {
 	return slices.ContainsFunc(s.everRules(), func(r *hrule) bool {
 		return r.arn == arn && !r.constantsFrom.IsZero() && time.Since(r.constantsFrom) < 61*time.Second
@@ -132,6 +134,7 @@ func (s *sim) everRules() []*hrule {
 
 func (s *sim) count(arn string) groupCount {
 	c := groupCount{at: s.tick(), healthy: map[claim.Key]bool{}}
+	claims := s.claims(arn, true)
 	for k, h := range s.groups[arn].targets {
 		switch h {
 		case plan.Healthy:
@@ -139,6 +142,9 @@ func (s *sim) count(arn string) groupCount {
 			c.serving++
 		case plan.Draining:
 			c.serving++
+			if len(claims[k]) == 0 {
+				c.leaving++
+			}
 		}
 	}
 	return c

@@ -27,7 +27,7 @@ const (
 const (
 	startTime = 5 * time.Second  // a target becomes healthy after so long
 	deadTime  = 10 * time.Second // and unhealthy, where nobody answers
-	drainTime = 15 * time.Second // and is gone after it was deregistered
+	drainTime = 25 * time.Second // and is gone after it was deregistered: longer than a round's interval
 )
 
 // group is a target group.
