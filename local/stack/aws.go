@@ -65,11 +65,15 @@ type AWS struct {
 	Resync   string // URL of the queue of requests for a round
 }
 
+// patient has a client wait where the account's rate is used up, which it shares
+// with everybody.
+func patient(o *elbv2.Options) { o.RetryMaxAttempts = 10 }
+
 // setUpAWS makes what an account has before the first rule: the bus, the queues
 // of registrar and resync with their dead-letter queues, and the record.
 func setUpAWS(ctx context.Context, endpoint string) (*AWS, error) {
 	sdk := admin.sdk(endpoint)
-	a := &AWS{Endpoint: endpoint, Events: eventbridge.NewFromConfig(sdk), SQS: sqs.NewFromConfig(sdk), ELB: elbv2.NewFromConfig(sdk),
+	a := &AWS{Endpoint: endpoint, Events: eventbridge.NewFromConfig(sdk), SQS: sqs.NewFromConfig(sdk), ELB: elbv2.NewFromConfig(sdk, patient),
 		Logs:     cloudwatchlogs.NewFromConfig(sdk),
 		QueueURL: queueURL(endpoint, Queue), DeadURL: queueURL(endpoint, DeadLetters), Resync: queueURL(endpoint, ResyncQueue)}
 	if _, err := a.Events.CreateEventBus(ctx, &eventbridge.CreateEventBusInput{Name: new(Bus)}); err != nil {
