@@ -16,15 +16,22 @@ type Seen struct {
 	*podevent.Pod
 }
 
+// PodID tells pods of all clusters apart: clusters that were restored from one
+// backup share UIDs.
+type PodID struct{ Cluster, UID string }
+
+// ID returns the pod's.
+func (s Seen) ID() PodID { return PodID{s.Cluster, s.UID} }
+
 // View is what some pods claim of a group, all its bindings considered.
 type View struct {
-	Claims    []Claim            // by enabled bindings: to be registered; sorted
-	Protected map[Key]bool       // claimed under a disabled rule: not registered, not removed (I8)
-	Rules     map[string]string  // by UID, the rule that selects the pod; one that manages, if any does
-	Within    map[string]bool    // by UID, true where an address is within the podCIDRs of a binding that selects the pod
-	Refusals  map[string]Refusal // by UID, of selected pods that claim nothing
-	Emptied   map[string]bool    // by UID, true where every enabled binding that selects the pod says empty: true
-	Portless  []Portless         // sorted
+	Claims    []Claim                  // by enabled bindings: to be registered; sorted
+	Protected map[Key]bool             // claimed under a disabled rule: not registered, not removed (I8)
+	Rules     map[PodID]string         // the rule that selects the pod; one that manages, if any does
+	CIDRs     map[PodID][]netip.Prefix // podCIDRs of the bindings that select the pod
+	Refusals  map[PodID]Refusal        // of selected pods that claim nothing
+	Emptied   map[PodID]bool           // true where every enabled binding that selects the pod says empty: true
+	Portless  []Portless               // sorted
 }
 
 // Portless is a pod that declares no container port of the name that a binding
@@ -43,8 +50,8 @@ func (p Portless) Problem(port string) string {
 // (I2). selects reports whether a binding selects a pod, both by index. Equal
 // pods in any order give an equal view (I3).
 func Look(bs []binding.Binding, g Group, pods []Seen, selects func(pod, binding int) bool) View {
-	v := View{Claims: make([]Claim, 0, len(pods)), Protected: map[Key]bool{}, Rules: make(map[string]string, len(pods)),
-		Within: map[string]bool{}, Refusals: map[string]Refusal{}, Emptied: map[string]bool{}}
+	v := View{Claims: make([]Claim, 0, len(pods)), Protected: map[Key]bool{}, Rules: make(map[PodID]string, len(pods)),
+		CIDRs: map[PodID][]netip.Prefix{}, Refusals: map[PodID]Refusal{}, Emptied: map[PodID]bool{}}
 	observed := observedRules(bs)
 	empties := slices.ContainsFunc(bs, func(b binding.Binding) bool { return b.Empty })
 	for i, p := range pods {
@@ -60,7 +67,7 @@ func Look(bs []binding.Binding, g Group, pods []Seen, selects func(pod, binding 
 		if by := Compare(a.Key, b.Key); by != 0 {
 			return by
 		}
-		return cmp.Or(cmp.Compare(observed[a.Rule], observed[b.Rule]), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(observed[a.Rule], observed[b.Rule]), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.UID, b.UID))
 	})
 	slices.SortFunc(v.Portless, func(a, b Portless) int {
 		return cmp.Or(cmp.Compare(a.Binding, b.Binding), ComparePods(a.Pod, b.Pod))
@@ -71,21 +78,21 @@ func Look(bs []binding.Binding, g Group, pods []Seen, selects func(pod, binding 
 // add puts a pod into the view that binding j selects. empties says that some
 // binding says empty: true.
 func (v *View) add(p Seen, bs []binding.Binding, j int, g Group, observed map[string]int, empties bool) {
-	b := &bs[j]
-	if rule := v.Rules[p.UID]; rule == "" || b.Mode == binding.Manage && observed[rule] == 1 {
-		v.Rules[p.UID] = b.Rule
+	b, id := &bs[j], p.ID()
+	if rule := v.Rules[id]; rule == "" || b.Mode == binding.Manage && observed[rule] == 1 {
+		v.Rules[id] = b.Rule
 	}
-	if Within(p.Pod, b) {
-		v.Within[p.UID] = true
+	if len(b.PodCIDRs) > 0 {
+		v.CIDRs[id] = append(v.CIDRs[id], b.PodCIDRs...)
 	}
 	k, refusal := Of(p.Pod, b, g)
 	if b.Enabled && empties {
-		others, met := v.Emptied[p.UID]
-		v.Emptied[p.UID] = refusal == RefusedEmpty && (others || !met)
+		others, met := v.Emptied[id]
+		v.Emptied[id] = refusal == RefusedEmpty && (others || !met)
 	}
 	switch {
 	case refusal != None:
-		v.Refusals[p.UID] = refusal
+		v.Refusals[id] = refusal
 		if refusal == NoPort {
 			v.Portless = append(v.Portless, Portless{Binding: j, Pod: p})
 		}
@@ -107,16 +114,15 @@ func observedRules(bs []binding.Binding) map[string]int {
 	return out
 }
 
-// Within reports whether the binding has podCIDRs and one holds an address of
-// the pod.
-func Within(p *podevent.Pod, b *binding.Binding) bool {
-	if len(b.PodCIDRs) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(p.PodIPs, func(ip string) bool {
-		a, err := netip.ParseAddr(ip)
-		return err == nil && Allowed(a.Unmap().WithZone(""), b.PodCIDRs)
-	})
+// Shows reports whether the pod, if it has the key's address, shows that the
+// target was elbridge's: the address is within the podCIDRs of a binding that
+// selects the pod (I18).
+func (v View) Shows(p Seen, k Key) bool { return Within(k.ID, v.CIDRs[p.ID()]) }
+
+// Within reports whether there are CIDRs and one holds the address.
+func Within(id string, cidrs []netip.Prefix) bool {
+	a, err := netip.ParseAddr(id)
+	return err == nil && len(cidrs) > 0 && Allowed(a.Unmap().WithZone(""), cidrs)
 }
 
 // Keys returns the keys that v claims, protected ones included.

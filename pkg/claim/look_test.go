@@ -42,7 +42,7 @@ func TestLook(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			bs, pods, selects := scene(tt.bindings, tt.pods)
-			if got := written(claim.Look(bs, claim.Group{Type: claim.IP, Family: claim.IPv4, Port: 80}, pods, selects)); got != tt.want {
+			if got := written(claim.Look(bs, claim.Group{Type: claim.IP, Family: claim.IPv4, Port: 80}, pods, selects), pods); got != tt.want {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 		})
@@ -74,7 +74,7 @@ func scene(bindings, pods []string) ([]binding.Binding, []claim.Seen, func(pod, 
 }
 
 // written is a view: claims as key=rule/uid in their order, then the rest.
-func written(v claim.View) string {
+func written(v claim.View, pods []claim.Seen) string {
 	var out []string
 	for _, c := range v.Claims {
 		out = append(out, fmt.Sprintf("%s=%s/%s", c.Key, c.Rule, c.UID))
@@ -86,17 +86,20 @@ func written(v claim.View) string {
 	for k := range v.Protected {
 		rest = append(rest, k.String()+"=protected")
 	}
-	for uid, r := range v.Refusals {
-		rest = append(rest, uid+"!"+string(r))
+	for id, r := range v.Refusals {
+		rest = append(rest, id.UID+"!"+string(r))
 	}
-	for uid, r := range v.Rules {
-		rest = append(rest, uid+"<"+r)
+	for id, r := range v.Rules {
+		rest = append(rest, id.UID+"<"+r)
 	}
-	for what, set := range map[string]map[string]bool{"~": v.Within, "0": v.Emptied} {
-		for uid, is := range set {
-			if is {
-				rest = append(rest, uid+what)
-			}
+	for id, is := range v.Emptied {
+		if is {
+			rest = append(rest, id.UID+"0")
+		}
+	}
+	for _, p := range pods {
+		if v.Shows(p, claim.Key{ID: p.PodIP()}) {
+			rest = append(rest, p.UID+"~")
 		}
 	}
 	slices.Sort(rest)

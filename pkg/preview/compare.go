@@ -206,13 +206,14 @@ func (w words) gained(c plan.Change) string {
 
 // unclaimed says why nobody claims a key under the new rules.
 func (w words) unclaimed(c plan.Change) string {
-	refusal, selected := w.after.view.Refusals[c.UID]
+	id := claim.PodID{Cluster: c.Cluster, UID: c.UID}
+	refusal, selected := w.after.view.Refusals[id]
 	switch {
 	case c.UID == "":
 		return "no pod has the address"
-	case w.after.view.Rules[c.UID] == "" && w.before.view.Rules[c.UID] != "":
-		return fmt.Sprintf("no rule selects the pod any more; %s did", RuleName(w.before.view.Rules[c.UID]))
-	case w.after.view.Rules[c.UID] == "":
+	case w.after.view.Rules[id] == "" && w.before.view.Rules[id] != "":
+		return fmt.Sprintf("no rule selects the pod any more; %s did", RuleName(w.before.view.Rules[id]))
+	case w.after.view.Rules[id] == "":
 		return "no rule selects the pod"
 	case selected:
 		return string(refusal)

@@ -15,7 +15,7 @@ func (w *World) evidence(k claim.Key, p *Plan, byAddress map[string][]int) plan.
 	for _, i := range byAddress[k.ID] {
 		pod := w.Pods[i]
 		switch {
-		case pod.HostNetwork && p.view.Rules[pod.UID] == "": // the host's address is everybody's there
+		case pod.HostNetwork && p.view.Rules[pod.ID()] == "": // the host's address is everybody's there
 		case pod.Terminating || pod.Finished():
 			ended = append(ended, pod)
 		default:
@@ -25,10 +25,10 @@ func (w *World) evidence(k claim.Key, p *Plan, byAddress map[string][]int) plan.
 	slices.SortFunc(living, claim.ComparePods)
 	slices.SortFunc(ended, claim.ComparePods)
 	for _, pod := range living {
-		if rule := p.view.Rules[pod.UID]; rule != "" { // it is there, and does not ask for traffic
+		if rule := p.view.Rules[pod.ID()]; rule != "" { // it is there, and does not ask for traffic
 			ev := of(pod, rule)
-			if p.view.Emptied[pod.UID] {
-				ev.Witness, ev.Shown = plan.Emptied, p.view.Within[pod.UID]
+			if p.view.Emptied[pod.ID()] {
+				ev.Witness, ev.Shown = plan.Emptied, p.view.Shows(pod, k)
 			}
 			return ev
 		}
@@ -37,9 +37,9 @@ func (w *World) evidence(k claim.Key, p *Plan, byAddress map[string][]int) plan.
 		return p.unknown(of(living[0], ""))
 	}
 	for _, pod := range ended {
-		if rule := p.view.Rules[pod.UID]; rule != "" && w.Ready != nil && w.Ready(pod.Cluster, pod.NodeName) {
+		if rule := p.view.Rules[pod.ID()]; rule != "" && w.Ready != nil && w.Ready(pod.Cluster, pod.NodeName) {
 			ev := of(pod, rule)
-			ev.Witness, ev.Shown = plan.PodEnded, p.view.Within[pod.UID]
+			ev.Witness, ev.Shown = plan.PodEnded, p.view.Shows(pod, k)
 			return ev
 		}
 	}

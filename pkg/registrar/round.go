@@ -197,7 +197,7 @@ func touched(w *groupWork, hs []*hint, pods []claim.Seen, v claim.View) map[stri
 		}
 	}
 	for _, p := range pods {
-		if v.Refusals[p.UID] != claim.None {
+		if v.Refusals[p.ID()] != claim.None {
 			for _, id := range claim.Addresses(p.PodIPs, g.Family) {
 				ids[id] = true
 			}

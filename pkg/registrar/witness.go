@@ -45,7 +45,7 @@ func (r *Registrar) evidence(ctx context.Context, w *groupWork, bs []binding.Bin
 func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []*hint, v claim.View, owners []claim.Seen, ready map[[2]string]bool) plan.Evidence {
 	ev := attribution(k, w, bs, hs)
 	owners = slices.DeleteFunc(slices.Clone(owners), func(p claim.Seen) bool { // the host's address is everybody's there
-		return p.HostNetwork && v.Rules[p.UID] == "" && hintOf(hs, p.UID) == nil
+		return p.HostNetwork && v.Rules[p.ID()] == "" && hintOf(hs, p.UID) == nil
 	})
 	slices.SortFunc(owners, claim.ComparePods) // the same evidence in whatever order they were read
 	var living []claim.Seen
@@ -53,10 +53,10 @@ func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []
 		if p.Terminating || p.Finished() {
 			continue
 		}
-		if v.Rules[p.UID] != "" { // it is there, and only does not ask for traffic now
+		if v.Rules[p.ID()] != "" { // it is there, and only does not ask for traffic now
 			ev = of(p, ruleBehind(p, bs, hs, v))
-			if v.Emptied[p.UID] {
-				ev.Witness, ev.Shown = plan.Emptied, v.Within[p.UID]
+			if v.Emptied[p.ID()] {
+				ev.Witness, ev.Shown = plan.Emptied, v.Shows(p, k)
 			}
 			return ev
 		}
@@ -78,7 +78,7 @@ func (r *Registrar) judge(k claim.Key, w *groupWork, bs []binding.Binding, hs []
 	for _, p := range owners {
 		if rule := endedUnder(p, bs, hs, v, k.ID, w.Group.Family); rule != "" && ready[[2]string{p.Cluster, p.NodeName}] {
 			ev = of(p, rule)
-			ev.Witness, ev.Shown = plan.PodEnded, v.Within[p.UID]
+			ev.Witness, ev.Shown = plan.PodEnded, v.Shows(p, k)
 			return ev
 		}
 	}
@@ -107,7 +107,7 @@ func endedUnder(p claim.Seen, bs []binding.Binding, hs []*hint, v claim.View, id
 // manages if any does: what a rule has registered it may take out, though by now
 // an observed rule selects the pod.
 func ruleBehind(p claim.Seen, bs []binding.Binding, hs []*hint, v claim.View) string {
-	rule := v.Rules[p.UID]
+	rule := v.Rules[p.ID()]
 	for _, h := range hs {
 		if h.Detail.UID == p.UID && (rule == "" || binding.ModeOf(bs, rule) == binding.Observe) {
 			rule = h.bind.Rule

@@ -66,16 +66,16 @@ func (r *Resync) evidence(ctx context.Context, lk *look, v claim.View, pods []cl
 // judge is the evidence for one key. Its owners claim it not.
 func (s *scene) judge(k claim.Key) plan.Evidence {
 	owners := slices.DeleteFunc(slices.Clone(s.byID[k.ID]), func(p claim.Seen) bool { // the host's address is everybody's there
-		return p.HostNetwork && s.view.Rules[p.UID] == ""
+		return p.HostNetwork && s.view.Rules[p.ID()] == ""
 	})
 	slices.SortFunc(owners, claim.ComparePods) // the same evidence in whatever order they were read
 	for _, p := range owners {
-		if ended(p) || s.view.Rules[p.UID] == "" {
+		if ended(p) || s.view.Rules[p.ID()] == "" {
 			continue
 		}
 		ev := s.of(p) // it is there, and only does not ask for traffic now
-		if s.view.Emptied[p.UID] {
-			ev.Witness, ev.Shown = plan.Emptied, s.view.Within[p.UID]
+		if s.view.Emptied[p.ID()] {
+			ev.Witness, ev.Shown = plan.Emptied, s.view.Shows(p, k)
 		}
 		return ev
 	}
@@ -85,39 +85,51 @@ func (s *scene) judge(k claim.Key) plan.Evidence {
 		}
 	}
 	for _, p := range owners {
-		if s.view.Rules[p.UID] != "" && s.ready[[2]string{p.Cluster, p.NodeName}] && !s.anothers(k, p) {
+		if s.view.Rules[p.ID()] != "" && s.ready[[2]string{p.Cluster, p.NodeName}] && s.stillHis(k, p) {
 			ev := s.of(p)
-			ev.Witness, ev.Shown = plan.PodEnded, s.view.Within[p.UID]
+			ev.Witness, ev.Shown = plan.PodEnded, s.view.Shows(p, k)
 			return ev
 		}
 	}
 	return s.absent(k, len(owners) == 0)
 }
 
-// anothers reports whether another pod of the group had the address after p: an
-// ended pod's object may outlive its hold on the address by days (P046).
-func (s *scene) anothers(k claim.Key, p claim.Seen) bool {
-	return slices.ContainsFunc(s.past[k.ID], func(past picture.Past) bool { return past.Pod.UID != p.UID && s.lk.ruleThatSelected(past) != "" })
+// stillHis reports whether the target of an ended pod's address was that pod's: a
+// finished pod's object may outlive its hold on the address by days, and somebody
+// else's target have the address by now (P046). A terminating pod holds it to the
+// end of its processes; of a finished one it has to have been seen that it
+// finished a moment ago; and no other pod of the group had the address.
+func (s *scene) stillHis(k claim.Key, p claim.Seen) bool {
+	lately := !p.Finished()
+	for _, past := range s.past[k.ID] {
+		if his := past.Pod.ID() == p.ID(); his {
+			lately = lately || past.Kind == picture.Finished
+		} else if s.lk.ruleThatSelected(past) != "" {
+			return false
+		}
+	}
+	return lately
 }
 
 func ended(p claim.Seen) bool { return p.Terminating || p.Finished() }
 
 // of attributes a key to a pod and the rule that selects it.
 func (s *scene) of(p claim.Seen) plan.Evidence {
-	return plan.Evidence{Cluster: p.Cluster, Pod: p.Namespace + "/" + p.Name, UID: p.UID, Node: p.NodeName, Rule: s.view.Rules[p.UID]}
+	return plan.Evidence{Cluster: p.Cluster, Pod: p.Namespace + "/" + p.Name, UID: p.UID, Node: p.NodeName, Rule: s.view.Rules[p.ID()]}
 }
 
 // stranger is the evidence for a key whose address a living pod has that no
 // binding of the group selects: by its own change of labels, or because it has
-// the address of one of ours that went. A changed rule witnesses nothing.
+// the address of one of ours that went. A changed rule witnesses nothing, nor does
+// an emptied binding, which is not the one that selected the pod.
 func (s *scene) stranger(k claim.Key, p claim.Seen) plan.Evidence {
-	ev := s.unknown()
+	var ev plan.Evidence
 	for _, past := range s.past[k.ID] {
 		rule := s.lk.ruleThatSelected(past)
 		switch {
 		case rule == "":
-		case past.Pod.UID == p.UID && past.Pod.Cluster == p.Cluster:
-			if past.Kind == picture.Moved {
+		case past.Pod.ID() == p.ID():
+			if past.Kind == picture.Moved || past.Kind == picture.Finished {
 				continue
 			}
 			ev = s.of(p)
@@ -145,10 +157,10 @@ func (s *scene) absent(k claim.Key, nobody bool) plan.Evidence {
 		switch there := read && p != nil && p.UID == past.Pod.UID; {
 		case past.Kind == picture.Deselected && !there:
 			ev.Witness = plan.Deselected
-		case past.Kind != picture.Gone, there: // it has another address now, or none
+		case past.Kind != picture.Gone && past.Kind != picture.Finished, there: // it has another address now, or none
 		case nobody && s.ready[[2]string{past.Pod.Cluster, past.Pod.NodeName}]:
 			if past.Ended { // the API server showed it ending
-				ev.Witness, ev.Shown = plan.PodEnded, s.lk.within(past.Pod)
+				ev.Witness, ev.Shown = plan.PodEnded, s.lk.within(past, k)
 			} else if s.now.Sub(past.At) < goneMaxAge {
 				ev.Witness = plan.PodGone
 			}
@@ -201,7 +213,7 @@ func (r *Resync) nodesReady(ctx context.Context, s *scene, cands []claim.Key) ma
 			}
 		}
 		for _, p := range s.past[k.ID] {
-			if p.Kind == picture.Gone && p.Pod.NodeName != "" {
+			if (p.Kind == picture.Gone || p.Kind == picture.Finished) && p.Pod.NodeName != "" {
 				want[[2]string{p.Pod.Cluster, p.Pod.NodeName}] = true
 			}
 		}

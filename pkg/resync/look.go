@@ -41,10 +41,10 @@ func (lk *look) ruleThatSelected(past picture.Past) string {
 	return ""
 }
 
-// within reports whether an address of the pod is within the podCIDRs of one of
-// the bindings.
-func (lk *look) within(p claim.Seen) bool {
-	return slices.ContainsFunc(lk.bindings, func(b binding.Binding) bool { return claim.Within(p.Pod, &b) })
+// within reports whether the key's address is within the podCIDRs of a binding
+// that selected the pod (I18).
+func (lk *look) within(past picture.Past, k claim.Key) bool {
+	return slices.ContainsFunc(lk.bindings, func(b binding.Binding) bool { return past.Had(&b) && claim.Within(k.ID, b.PodCIDRs) })
 }
 
 // emptied reports whether every binding of the group says empty: true, and none

@@ -28,6 +28,9 @@ const (
 	// Deselected: the pod lives, and patterns that selected it do no more, since
 	// its own labels or annotations changed.
 	Deselected PastKind = "Deselected"
+	// Finished: the pod's phase became Succeeded or Failed; from then on the network
+	// may give its address to others, however long its object stays.
+	Finished PastKind = "Finished"
 	// Moved: the pod lives and no longer has the address; it may have none for now.
 	Moved PastKind = "Moved"
 )
@@ -36,7 +39,7 @@ const (
 type Past struct {
 	Pod   claim.Seen // as it was seen last, without labels
 	Kind  PastKind
-	Ended bool // of one that is gone: it was terminating or finished
+	Ended bool // of one that is gone or finished: it was terminating, or finished before our eyes
 	At    time.Time
 	// Patterns are the texts of the patterns that selected the pod; of a deselected
 	// one, those that do no more.
@@ -98,7 +101,7 @@ func (p *past) back(uid string, addresses []string, patterns func(text string) b
 		a = canonical(a)
 		var kept []Past
 		for _, of := range p.by[a] {
-			if of.Pod.UID == uid {
+			if of.Pod.UID == uid && of.Kind != Finished {
 				if of.Kind != Deselected {
 					continue
 				}

@@ -141,7 +141,16 @@ func TestPast_I9(t *testing.T) {
 		"finished, then deleted": {func(s *scene) {
 			s.change("a", func(p *podevent.Pod) { p.Phase = "Succeeded" })
 			s.set("a", nil)
-		}, "a Gone!", ""},
+		}, "a Finished!", ""},
+		"P046 finished long ago, then deleted": {func(s *scene) {
+			s.change("a", func(p *podevent.Pod) { p.Phase = "Failed" })
+			s.pass(time.Hour)
+			s.change("a", func(p *podevent.Pod) { p.Annotations = map[string]string{"seen": "yes"} })
+			s.set("a", nil)
+		}, "", ""},
+		"P047 finished and without its address in one write": {func(s *scene) {
+			s.change("a", func(p *podevent.Pod) { p.Phase, p.PodIPs = "Failed", nil })
+		}, "a Finished!", ""},
 		"left the selector": {func(s *scene) { s.change("a", func(p *podevent.Pod) { p.Labels = map[string]string{"app": "job"} }) }, "a Gone", ""},
 		"lost one pattern of two": {func(s *scene) {
 			s.change("a", func(p *podevent.Pod) { p.Labels = map[string]string{"app": "web", "v": "2"} })

@@ -68,6 +68,11 @@ func (p *Picture) compare(old, next *record, ids []int32) {
 		p.touch(old.of.ids)
 	}
 	seen := claim.Seen{Cluster: p.Cluster, Pod: &next.pod}
+	if !old.pod.Finished() && next.pod.Finished() {
+		addresses := append(without(old.pod.PodIPs, next.pod.PodIPs), next.pod.PodIPs...)
+		p.past.add(addresses, Past{Pod: seen, Kind: Finished, Ended: true, At: now, Patterns: p.names.of(old.of.ids)})
+		return // its address is nobody's who could move or be deselected
+	}
 	if moved := without(old.pod.PodIPs, next.pod.PodIPs); len(moved) > 0 {
 		p.past.add(moved, Past{Pod: seen, Kind: Moved, At: now, Patterns: p.names.of(old.of.ids)})
 	}
@@ -85,11 +90,15 @@ func (p *Picture) gone(s *scope, pod *podevent.Pod) {
 	if old == nil {
 		return
 	}
+	p.touch(old.of.ids)
+	if old.pod.Finished() { // its address went when it finished, not now
+		p.store.remove(pod.UID)
+		return
+	}
 	last := p.store.record(pod, p.Annotations)
 	addresses := append(without(old.pod.PodIPs, last.pod.PodIPs), last.pod.PodIPs...)
 	p.past.add(addresses, Past{Pod: claim.Seen{Cluster: p.Cluster, Pod: &last.pod}, Kind: Gone, At: p.Now(),
 		Ended: pod.Terminating || pod.Finished(), Patterns: p.names.of(old.of.ids)})
-	p.touch(old.of.ids)
 	p.store.remove(pod.UID)
 }
 
