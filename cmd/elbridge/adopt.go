@@ -40,7 +40,10 @@ func adoptCommand(s *shared) *cobra.Command {
 
 Without the tag elbridge registers targets and removes none but its own pods' within podCIDRs.
 With it, it removes every target that no live pod claims, within the rails of the bindings:
-don't adopt a group that somebody else registers targets into.`,
+don't adopt a group that somebody else registers targets into.
+
+Exit codes: 0 the bus owns it, also if it did before; 1 an error, also if another bus owns it;
+130 interrupted.`,
 		Example: `  elbridge adopt web
   elbridge adopt web --reason "moved to elbridge with change 42"
   elbridge adopt arn:aws:elasticloadbalancing:eu-west-1:111122223333:targetgroup/web/0123456789abcdef --bus elbridge --dry-run`,
@@ -52,13 +55,12 @@ don't adopt a group that somebody else registers targets into.`,
 			if err != nil {
 				return err
 			}
-			who, err := callerARN(cmd.Context(), sts.NewFromConfig(cfg))
-			if err != nil {
-				return err
+			note := func(ctx context.Context) string {
+				return binding.Note(signature(ctx, sts.NewFromConfig(cfg), cmd.ErrOrStderr()), reason, time.Now())
 			}
-			a, err := adopt(cmd.Context(), elb.NewFromConfig(cfg), eventbridge.NewFromConfig(cfg), args[0], s.bus, binding.Note(who, reason, time.Now()), force, dryRun)
+			a, err := adopt(cmd.Context(), elb.NewFromConfig(cfg), eventbridge.NewFromConfig(cfg), args[0], s.bus, note, force, dryRun)
 			if err != nil {
-				return err
+				return unlessInterrupted(cmd.Context(), err)
 			}
 			return show(cmd.OutOrStdout(), a, output)
 		},
@@ -67,7 +69,7 @@ don't adopt a group that somebody else registers targets into.`,
 	f.StringVar(&reason, "reason", "", "why, for those who find it: the tag elbridge:adopted keeps it, with who and when")
 	f.BoolVar(&force, "force", false, "take the group over from another owner")
 	f.BoolVar(&dryRun, "dry-run", false, "say what would be done")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	f.StringVarP(&output, "output", "o", "text", "text, json")
 	return cmd
 }
 
@@ -94,7 +96,7 @@ type elbAPI interface {
 
 // adopt sets the owner tag of a group, named by name or ARN (I18), and beside it
 // the note of who did so. A group with another owner is refused unless force is set.
-func adopt(ctx context.Context, api elbAPI, events bus.DescribeAPI, group, busName, note string, force, dryRun bool) (adoption, error) {
+func adopt(ctx context.Context, api elbAPI, events bus.DescribeAPI, group, busName string, note func(context.Context) string, force, dryRun bool) (adoption, error) {
 	owner, err := bus.Exists(ctx, events, busName)
 	if err != nil {
 		return adoption{}, err
@@ -117,11 +119,12 @@ func adopt(ctx context.Context, api elbAPI, events bus.DescribeAPI, group, busNa
 	case dryRun:
 		return a, nil
 	}
+	a.Note = note(ctx)
 	_, err = api.AddTags(ctx, &elb.AddTagsInput{ResourceArns: []string{arn}, Tags: []types.Tag{
-		{Key: new(binding.OwnerTag), Value: &owner}, {Key: new(binding.AdoptedTag), Value: &note}}})
+		{Key: new(binding.OwnerTag), Value: &owner}, {Key: new(binding.AdoptedTag), Value: &a.Note}}})
 	if err != nil {
 		return adoption{}, fmt.Errorf("tagging %s: %w", arn, err)
 	}
-	a.Changed, a.Note = true, note
+	a.Changed = true
 	return a, nil
 }

@@ -74,7 +74,7 @@ func TestAdopt_I18(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			acc := &account{owner: tt.owner}
-			a, err := adopt(context.Background(), acc, acc, tt.group, "elbridge", "kim: why not", tt.force, tt.dryRun)
+			a, err := adopt(context.Background(), acc, acc, tt.group, "elbridge", func(context.Context) string { return "kim: why not" }, tt.force, tt.dryRun)
 			if (err != nil) != (tt.err != "") || (err != nil && !strings.Contains(err.Error(), tt.err)) {
 				t.Fatalf("error %v, want %q", err, tt.err)
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -30,6 +32,26 @@ func callerARN(ctx context.Context, api stsAPI) (string, error) {
 		return "", errors.New("asking STS whose these credentials are: it names nobody")
 	}
 	return *out.Arn, nil
+}
+
+// unsigned stands in notes for somebody whom STS did not name.
+const unsigned = "unknown: STS did not say who"
+
+// callerTimeout is how long a note waits for the name of who wrote it.
+const callerTimeout = 5 * time.Second
+
+// signature is who runs the command, for a note. Stopping removals must not hang
+// on STS: without an answer the note has no name, and stderr says so. CloudTrail
+// knows it all the same.
+func signature(ctx context.Context, api stsAPI, stderr io.Writer) string {
+	ctx, cancel := context.WithTimeout(ctx, callerTimeout)
+	defer cancel()
+	who, err := callerARN(ctx, api)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "the note will not say who wrote it: %v\n", err)
+		return unsigned
+	}
+	return who
 }
 
 // unlessInterrupted is err, or a quiet end where the operator ended the command.

@@ -41,9 +41,10 @@ func freezeCommand(s *shared) *cobra.Command {
 froze it, when and why. Registrar and resync read it before they remove anything: no removal
 begins after the next round. Registrations go on, and what drains already goes on draining.
 
-A bus that is frozen already stays as it is, and the first word on it is shown.
+What is frozen already stays as it is, and the first word on it is shown. Who it was, STS is
+asked; if it does not answer, the tag says so, and removals stop all the same.
 
-Exit codes: 0 it is frozen, 1 an error.`,
+Exit codes: 0 it is frozen, 1 an error, 130 interrupted.`,
 		Example: `  elbridge freeze --reason "incident 7"
   elbridge freeze --group ingress --reason "targets are moved by hand"
   elbridge freeze --dry-run`,
@@ -62,7 +63,7 @@ Who did it, when and why is kept in the tag elbridge:unfrozen. What was held mea
 judged anew in the next round, within the rails of the bindings. A group stays frozen as long
 as the bus is.
 
-Exit codes: 0 it is not frozen, also if it was not before, 1 an error.`,
+Exit codes: 0 it is not frozen, also if it was not before, 1 an error, 130 interrupted.`,
 		Example: `  elbridge unfreeze --reason "incident 7 is over"
   elbridge unfreeze --group ingress --reason "the move is done"`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -93,14 +94,11 @@ func (o *freezeOptions) run(cmd *cobra.Command, do func(ctx context.Context, on 
 	if err != nil {
 		return err
 	}
-	who, err := callerARN(ctx, sts.NewFromConfig(cfg))
-	if err != nil {
-		return unlessInterrupted(ctx, err)
-	}
 	on, err := o.what(ctx, elb.NewFromConfig(cfg), eventbridge.NewFromConfig(cfg))
 	if err != nil {
 		return unlessInterrupted(ctx, err)
 	}
+	who := signature(ctx, sts.NewFromConfig(cfg), cmd.ErrOrStderr())
 	f, err := do(ctx, on, binding.Note(who, o.reason, time.Now()), o.dryRun)
 	if err != nil {
 		return unlessInterrupted(ctx, err)

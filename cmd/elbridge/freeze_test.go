@@ -4,11 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/elbridge/elbridge/pkg/binding"
 )
 
 // thing carries tags, and may fail to write.
@@ -116,6 +123,106 @@ func TestCallerARN(t *testing.T) {
 	for name, api := range map[string]identity{"nobody": {}, "refused": {err: errors.New("expired")}} {
 		if got, err := callerARN(context.Background(), api); err == nil || !strings.Contains(err.Error(), "STS") {
 			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// Who stops removals needs no answer of STS: the note has no name then.
+func TestSignature(t *testing.T) {
+	for name, tt := range map[string]struct {
+		api  stsAPI
+		note string
+	}{
+		"named":       {identity{arn: new("arn:kim")}, "at 2026-11-30T12:00:00Z by arn:kim : why not"},
+		"refused":     {identity{err: errors.New("denied")}, "at 2026-11-30T12:00:00Z by unknown: STS did not say who : why not"},
+		"nobody":      {identity{}, "at 2026-11-30T12:00:00Z by unknown: STS did not say who : why not"},
+		"unreachable": {unreachable{}, "at 2026-11-30T12:00:00Z by unknown: STS did not say who : why not"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			who := signature(context.Background(), tt.api, &stderr)
+			if got := binding.Note(who, "why not", time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)); got != tt.note {
+				t.Errorf("the note is %q, want %q", got, tt.note)
+			}
+			if warned := strings.Contains(stderr.String(), "STS"); warned != (name != "named") {
+				t.Errorf("said %q", stderr.String())
+			}
+		})
+	}
+}
+
+// unreachable answers nothing until nobody waits any more.
+type unreachable struct{}
+
+func (unreachable) GetCallerIdentity(ctx context.Context, _ *sts.GetCallerIdentityInput, _ ...func(*sts.Options)) (*sts.GetCallerIdentityOutput, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return nil, errors.New("the call would hang")
+	}
+	return nil, context.DeadlineExceeded
+}
+
+// The whole commands, against an AWS of which only STS is broken.
+func TestFreezeAdopt_WithoutSTS(t *testing.T) {
+	var wrote []string
+	answers := map[string]string{
+		"AWSEvents.DescribeEventBus": `{"Name":"elbridge","Arn":"` + busARN + `"}`,
+		"AWSEvents.TagResource":      `{}`,
+		"AWSEvents.UntagResource":    `{}`,
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		what := r.Header.Get("X-Amz-Target")
+		form, _ := url.ParseQuery(string(body)) // JSON has no Action
+		switch action := form.Get("Action"); {
+		case what == "AWSEvents.TagResource", action == "AddTags":
+			wrote = append(wrote, string(body))
+		}
+		switch {
+		case answers[what] != "":
+			w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+			_, err = io.WriteString(w, answers[what])
+		case form.Get("Action") == "DescribeTargetGroups":
+			_, err = io.WriteString(w, `<DescribeTargetGroupsResponse><DescribeTargetGroupsResult><TargetGroups><member><TargetGroupArn>`+groupARN+`</TargetGroupArn></member></TargetGroups></DescribeTargetGroupsResult></DescribeTargetGroupsResponse>`)
+		case form.Get("Action") == "DescribeTags":
+			_, err = io.WriteString(w, `<DescribeTagsResponse><DescribeTagsResult><TagDescriptions/></DescribeTagsResult></DescribeTagsResponse>`)
+		case form.Get("Action") == "AddTags":
+			_, err = io.WriteString(w, `<AddTagsResponse><AddTagsResult/></AddTagsResponse>`)
+		default: // STS
+			w.WriteHeader(http.StatusForbidden)
+			_, err = io.WriteString(w, `<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>an SCP says no</Message></Error></ErrorResponse>`)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	defer srv.Close()
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL": srv.URL, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"} {
+		t.Setenv(name, value)
+	}
+	for _, tt := range []struct{ args, listed, said string }{
+		{"freeze --reason incident", `{"Tags":[]}`, "is frozen"},
+		{"unfreeze --reason over", `{"Tags":[{"Key":"elbridge:freeze","Value":"kim"}]}`, "is not frozen any more"},
+		{"adopt web --reason moved", `{"Tags":[]}`, "owns"},
+	} {
+		wrote = nil
+		answers["AWSEvents.ListTagsForResource"] = tt.listed
+		cmd := root()
+		var out, stderr bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetErr(&stderr)
+		cmd.SetArgs(strings.Fields(tt.args))
+		if err := cmd.ExecuteContext(context.Background()); err != nil || !strings.Contains(out.String(), tt.said) {
+			t.Errorf("%s: %v, said %q", tt.args, err, out.String())
+		}
+		if !strings.Contains(stderr.String(), "the note will not say who wrote it") {
+			t.Errorf("%s: stderr says %q", tt.args, stderr.String())
+		}
+		if text, _ := url.QueryUnescape(strings.Join(wrote, "")); !strings.Contains(text, "by unknown: STS did not say who") {
+			t.Errorf("%s: wrote %q", tt.args, text)
 		}
 	}
 }
