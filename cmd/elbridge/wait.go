@@ -52,7 +52,8 @@ func waitCommand(s *shared) *cobra.Command {
 		Use: "wait --group GROUP --healthy N", Short: "Wait until a target group has N healthy targets", Args: cobra.NoArgs,
 		Long: `Wait looks at a target group until the load balancer finds at least N of its targets healthy;
 draining ones don't count. It is for pipelines that have just made a group or a rule, before
-they send anybody there. Progress goes to stderr.
+they send anybody there. A group that is not there yet is waited for too. Progress goes to
+stderr.
 
 It asks resync for a round of the group first, if there is a queue for that: --queue,
 ELBRIDGE_RESYNC_QUEUE_URL or the queue elbridge-resync. Without one it just waits.
@@ -132,49 +133,70 @@ type waiter struct {
 	ref      binding.GroupRef
 	ask      func(ctx context.Context, arn string) (id string, err error) // nil: don't
 	progress io.Writer
+	told     string // the last line of progress
+}
+
+// tell writes a line of progress, if it is news: progress is a favour.
+func (wt *waiter) tell(line string) {
+	if line != wt.told {
+		wt.told = line
+		_, _ = fmt.Fprintln(wt.progress, line)
+	}
 }
 
 func (wt *waiter) run(ctx context.Context, want int, timeout time.Duration) (waiting, error) {
 	began := wt.now()
 	w := waiting{TargetGroup: lint.GroupName(wt.ref), Want: want, States: map[string]int{}}
 	var g *claim.Group
-	id, told := "", ""
+	id, asked := "", ""
 	_, err := wt.until(ctx, timeout, func() (done, slower bool, err error) {
 		if g == nil {
 			f, err := wt.groups.Facts(ctx, wt.ref)
 			if err != nil {
-				return wt.later(err)
+				return wt.later(err, &w)
 			}
 			g = &f.Group
-			if wt.ask != nil {
-				if asked, err := wt.ask(ctx, g.ARN); err == nil { // a round at once is a favour
-					id = asked
+			if wt.ask != nil && asked != g.ARN {
+				asked = g.ARN
+				if request, err := wt.ask(ctx, g.ARN); err == nil { // a round at once is a favour
+					id = request
 				}
 			}
 		}
 		targets, err := wt.groups.Health(ctx, *g)
 		if err != nil {
-			return wt.later(err)
+			if errors.Is(err, targetgroup.ErrNotFound) { // it may come again, under another ARN
+				g = nil
+			}
+			return wt.later(err, &w)
 		}
 		w = judge(g.ARN, targets, want)
-		if line := w.state(); line != told {
-			told = line
-			_, _ = fmt.Fprintln(wt.progress, line) // progress is a favour too
-		}
+		wt.tell(w.state())
 		return w.Reached, false, nil
 	})
 	w.Request, w.Seconds = id, wt.now().Sub(began).Seconds()
 	return w, err
 }
 
-// later goes on after errors that may pass.
-func (wt *waiter) later(err error) (done, slower bool, _ error) {
-	if errors.Is(err, targetgroup.ErrThrottled) || errors.Is(err, targetgroup.ErrUnavailable) {
-		_, _ = fmt.Fprintf(wt.progress, "asked again later: %v\n", err)
+// later goes on after errors that may pass. A group that is not there has perhaps
+// just been made, or is about to be: DescribeTargetGroups is eventually consistent.
+func (wt *waiter) later(err error, w *waiting) (done, slower bool, _ error) {
+	name := lint.GroupName(wt.ref)
+	switch {
+	case errors.Is(err, targetgroup.ErrNotFound):
+		wt.tell(name + ": there is no such target group yet, it is looked for again")
+		*w = waiting{TargetGroup: name, Want: w.Want, States: map[string]int{}, Hints: []string{missing}}
+	case errors.Is(err, targetgroup.ErrThrottled), errors.Is(err, targetgroup.ErrUnavailable):
+		wt.tell(fmt.Sprintf("asked again later: %v", err))
 		return false, true, nil
+	default:
+		return false, false, err
 	}
-	return false, false, err
+	return false, false, nil
 }
+
+// missing is the hint for a group that never came.
+const missing = "there is no such target group in this account and region: is its name or ARN right, --region, --profile?"
 
 // judge says what a group holds, how far that is from what is wanted, and what
 // could keep it from that.

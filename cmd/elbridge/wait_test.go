@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/lint"
 	"github.com/elbridge/elbridge/pkg/plan"
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
@@ -126,13 +128,63 @@ func TestWait(t *testing.T) {
 	}
 }
 
-func TestWait_GoneAndInterrupted(t *testing.T) {
-	wt := &waiter{poller: (&clock{}).poller(), groups: somewhere(), ref: binding.GroupRef{Name: "other"}, progress: &bytes.Buffer{}}
-	if _, err := wt.run(context.Background(), 1, time.Minute); !errors.Is(err, targetgroup.ErrNotFound) {
-		t.Errorf("a group that isn't there: %v", err)
+// lateGroups come after some looks, and may go once more.
+type lateGroups struct {
+	*slowGroups
+	looks int
+}
+
+func (g *lateGroups) Facts(ctx context.Context, ref binding.GroupRef) (targetgroup.Facts, error) {
+	if g.looks--; g.looks >= 0 {
+		return targetgroup.Facts{}, fmt.Errorf("%w: %s", targetgroup.ErrNotFound, lint.GroupName(ref))
 	}
+	return g.place.Facts(ctx, ref)
+}
+
+// A group that has just been made is waited for as long as its targets are.
+func TestWait_NotThereYet(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ref     binding.GroupRef
+		looks   int
+		errs    []error
+		reached bool
+		asked   int
+		text    string
+	}{
+		"by name, it comes": {ref: binding.GroupRef{Name: "web"}, looks: 3, reached: true, asked: 1, text: "1 of 1 healthy"},
+		"by ARN, it comes":  {ref: binding.GroupRef{ARN: groupARN}, looks: 3, reached: true, asked: 1, text: "1 of 1 healthy"},
+		"known to one call, not yet to the other": {ref: binding.GroupRef{Name: "web"}, errs: []error{targetgroup.ErrNotFound, targetgroup.ErrNotFound},
+			reached: true, asked: 1, text: "1 of 1 healthy"},
+		"it never comes": {ref: binding.GroupRef{Name: "web"}, looks: 1000, text: "no such target group in this account"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, asked := &clock{}, 0
+			var progress, out bytes.Buffer
+			wt := &waiter{poller: c.poller(), groups: &lateGroups{&slowGroups{somewhere(), tt.errs}, tt.looks}, ref: tt.ref, progress: &progress,
+				ask: func(context.Context, string) (string, error) { asked++; return "id", nil }}
+			w, err := wt.run(context.Background(), 1, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := write(&out, "text", w, w.text); err != nil {
+				t.Fatal(err)
+			}
+			if w.Reached != tt.reached || asked != tt.asked || !strings.Contains(out.String(), tt.text) {
+				t.Errorf("reached %t, asked %d times, said\n%s\nwant %q", w.Reached, asked, out.String(), tt.text)
+			}
+			if !tt.reached && c.at.Sub(time.Time{}) != time.Minute {
+				t.Errorf("waited %v", c.at.Sub(time.Time{}))
+			}
+			if strings.Count(progress.String(), "no such target group yet") != 1 {
+				t.Errorf("progress says\n%s", progress.String())
+			}
+		})
+	}
+}
+
+func TestWait_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	wt = &waiter{poller: (&clock{stop: cancel}).poller(), groups: somewhere(), ref: binding.GroupRef{Name: "web"}, progress: &bytes.Buffer{}}
+	wt := &waiter{poller: (&clock{stop: cancel}).poller(), groups: somewhere(), ref: binding.GroupRef{Name: "web"}, progress: &bytes.Buffer{}}
 	_, err := wt.run(ctx, 5, time.Minute)
 	if exit, ok := errors.AsType[exitError](unlessInterrupted(ctx, err)); !ok || exit.code != 130 {
 		t.Errorf("interrupted: %v", err)
