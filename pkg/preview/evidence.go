@@ -33,10 +33,13 @@ func (w *World) evidence(k claim.Key, p *Plan, byAddress map[string][]int) plan.
 			return ev
 		}
 	}
-	if len(living) > 0 { // no rule selects it: whose the target was is not known
-		return p.unknown(of(living[0], ""))
+	if len(living) > 0 { // no rule selects it, an emptied one neither: whose the target was is not known
+		return of(living[0], "")
 	}
 	for _, pod := range ended {
+		if pod.Finished() { // its object may outlive its hold on the address by days, and nobody saw it end (P046)
+			continue
+		}
 		if rule := p.view.Rules[pod.ID()]; rule != "" && w.Ready != nil && w.Ready(pod.Cluster, pod.NodeName) {
 			ev := of(pod, rule)
 			ev.Witness, ev.Shown = plan.PodEnded, p.view.Shows(pod, k)
@@ -49,9 +52,9 @@ func (w *World) evidence(k claim.Key, p *Plan, byAddress map[string][]int) plan.
 	return p.unknown(plan.Evidence{})
 }
 
-// unknown is the evidence for a key of which it is not known whose it was. A group
-// of which every binding says empty: true, and none is disabled, is emptied of
-// those too.
+// unknown is the evidence for a key whose address no living pod has, and of which
+// it is not known whose it was. A group of which every binding says empty: true,
+// and none is disabled, is emptied of those too.
 func (p *Plan) unknown(ev plan.Evidence) plan.Evidence {
 	keeps := func(b binding.Binding) bool { return !b.Empty || !b.Enabled }
 	if len(p.Bindings) > 0 && !slices.ContainsFunc(p.Bindings, keeps) {

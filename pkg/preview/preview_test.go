@@ -85,7 +85,8 @@ func group(t *testing.T, line string) preview.Group {
 	return g
 }
 
-// pods reads "1:a 2:b! 3:a~": pods by address and app; ! terminates, ~ is not ready.
+// pods reads "1:a 2:b! 3:a~ 4:a#": pods by address and app; ! terminates, ~ is not
+// ready, # has finished.
 func pods(text string) []claim.Seen {
 	var out []claim.Seen
 	for _, s := range strings.Fields(text) {
@@ -94,6 +95,9 @@ func pods(text string) []claim.Seen {
 			PodIPs: []string{"10.0.0." + n}}
 		app, p.Terminating = strings.CutSuffix(app, "!")
 		app, unready := strings.CutSuffix(app, "~")
+		if rest, finished := strings.CutSuffix(app, "#"); finished {
+			app, unready, p.Phase = rest, true, "Failed"
+		}
 		p.Ready, p.ContainersReady = !unready, !unready
 		p.Labels = map[string]string{"app": app}
 		out = append(out, claim.Seen{Cluster: "prod", Pod: p})
@@ -162,8 +166,11 @@ func TestCompare(t *testing.T) {
 		"I8 the last rule goes":        {old: []string{"r app=a g"}, pods: "1:a 2:a 3:a 4:a", groups: []string{four}, want: "g: orphans=4"},
 		"I8 a rule is disabled":        {old: []string{"r-off app=a g"}, new: []string{"r-off app=a,b g"}, pods: "1:a 2:b", groups: []string{"g 1=healthy"}, want: "g: nothing"},
 		"I8 empty, in steps":           {old: []string{"r app=a g"}, new: []string{`r app=a g "empty":true`}, pods: "1:a 2:a 3:a 4:a", groups: []string{four}, want: "g: -1 ~2,3,4"},
-		"I8 empty, to the last":        {old: []string{"r app=a g"}, new: []string{`r app=a g "empty":true,"maxRemovalPercent":100`}, pods: "1:a 2:b", groups: []string{four}, want: "g: -1,2,3,4"},
+		"I8 empty, to the last":        {old: []string{"r app=a g"}, new: []string{`r app=a g "empty":true,"maxRemovalPercent":100`}, pods: "1:a 2:a", groups: []string{four}, want: "g: -1,2,3,4"},
 		"I8 empty, one rule of two":    {old: []string{"r app=a g", "s app=b g"}, new: []string{`r app=a g "empty":true,"maxRemovalPercent":100`, "s app=b g"}, pods: "1:a 2:b 3:a!", groups: []string{four}, want: "g: -1"},
+		"I8 empty, to strangers not":   {old: []string{"r app=a g"}, new: []string{`r app=a g "empty":true,"maxRemovalPercent":100`}, pods: "1:a 2:a 3:c 4:c", groups: []string{four}, want: "g: -1,2"},
+		"I8 empty, nobody's go too":    {old: []string{"r app=a g"}, new: []string{`r app=a g "empty":true,"maxRemovalPercent":100`}, pods: "1:a 2:a 3:c! 4:c#", groups: []string{four}, want: "g: -1,2,3,4"},
+		"P046 a finished pod's object": {old: []string{"r app=a,b g"}, new: []string{`r app=a g "minTargets":4`}, pods: "1:a 2:a 3:a! 4:a#", groups: []string{four}, want: "g: =4"},
 		"another port":                 {old: []string{"r app=a g"}, new: []string{`r app=a g "port":81`}, pods: "1:a 2:a 3:a 4:a", groups: []string{four}, want: "g: +1,2,3,4 =1,2,3,4"},
 		"to another group":             {old: []string{"r app=a g"}, new: []string{"r app=a h"}, pods: "1:a", groups: []string{"g 1=healthy", "h"}, want: "g: orphans=1; h: +1"},
 		"a stricter registerWhen":      {old: []string{"r app=a g"}, new: []string{`r app=a g "registerWhen":"Ready"`}, pods: "1:a 2:a 3:a 4:a~", groups: []string{four}, want: "g: -4"},
@@ -252,6 +259,42 @@ func TestCompare_Words(t *testing.T) {
 			}
 			if s := strings.Join(got, "\n"); !strings.Contains(s, tt.want) {
 				t.Errorf("got %q, want %q in it", s, tt.want)
+			}
+		})
+	}
+}
+
+// A group that is not elbridge's loses an ended pod's target only if its address is
+// within podCIDRs of a binding that selects the pod.
+func TestCompare_Shown_I18(t *testing.T) {
+	tests := map[string]struct {
+		rules []string
+		more  string // another address of the pod
+		held  int
+	}{
+		"its own address":          {rules: []string{`r app=a g "podCIDRs":["10.0.0.0/24"]`}},
+		"another address":          {rules: []string{`r app=a g "podCIDRs":["fd00::/64"]`}, more: "fd00::2", held: 1},
+		"another binding's blocks": {rules: []string{"r app=a g", `s app=b g "podCIDRs":["10.0.0.0/24"]`}, held: 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := world(t, "1:a 2:a!", "g foreign 1=healthy 2=healthy")
+			if tt.more != "" {
+				w.Pods[1].PodIPs = append(w.Pods[1].PodIPs, tt.more)
+				w.Pods[0].PodIPs = append(w.Pods[0].PodIPs, "fd00::1")
+			}
+			ps, err := w.Plans(side(t, tt.rules...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var of2 []plan.Change
+			for _, c := range ps[0].Changes.Held {
+				if c.ID == "10.0.0.2" {
+					of2 = append(of2, c)
+				}
+			}
+			if len(of2) != tt.held {
+				t.Errorf("held %v, deregistered %v, want %d held", ps[0].Changes.Held, ps[0].Changes.Deregister, tt.held)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func TestCompare_Properties_I8_I19(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var podWords []string
 		for i := range rapid.IntRange(0, 8).Draw(rt, "pods") {
-			podWords = append(podWords, fmt.Sprintf("%d:%s%s", i+1, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "app"), rapid.SampledFrom([]string{"", "", "!", "~"}).Draw(rt, "state")))
+			podWords = append(podWords, fmt.Sprintf("%d:%s%s", i+1, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "app"), rapid.SampledFrom([]string{"", "", "!", "~", "#"}).Draw(rt, "state")))
 		}
 		groupLine := func(name string) string {
 			words := []string{name}
