@@ -78,7 +78,7 @@ func (r *Runner) why(ctx context.Context, since time.Time, group, key string, re
 func named(c targetevent.Cause, of targetevent.Key) (string, error) {
 	switch {
 	case c.Kind == targetevent.Hint && c.EventID+of.EventID != "":
-		return "hint " + of.Reason, nil
+		return strings.TrimSpace("hint " + of.Reason), nil
 	case c.Kind == targetevent.Drift && c.RunID != "" && c.Round > 0 && c.Drift+of.Reason != "":
 		kind := c.Drift
 		if kind == "" { // several kinds in one call
