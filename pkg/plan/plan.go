@@ -143,8 +143,8 @@ func (c Changes) Approve(group, hash string) Changes {
 // normal case when a hint touches two keys of a hundred. A draining key counts as
 // absent, so it is registered again if a pod claims it. A witnessed removal is
 // made. The others are made together or not at all: if they and the unwitnessed
-// ones already draining are more than max(1, MaxRemovalPercent) of the healthy and
-// draining keys, or fewer than MinTargets healthy ones would be left when the
+// ones already draining are more than max(1, MaxRemovalPercent) of the healthy keys
+// and those, or fewer than MinTargets healthy ones would be left when the
 // witnessed ones are gone too, they are held. A key both claimed and unclaimed is claimed.
 // Keys of an emptied binding go in steps of that same share, draining ones
 // included, and to the last one; those that get no requests go at once.
@@ -163,7 +163,7 @@ func Diff(claimed []claim.Claim, unclaimed map[claim.Key]Evidence, current map[c
 				Node: cl.Node, Rule: cl.Rule, Was: t.Health})
 		}
 	}
-	serving, healthy, leaving := count(current, wanted, unclaimed)
+	healthy, leaving := count(current, wanted, unclaimed)
 	var unwitnessed, emptied []Change
 	for k, ev := range unclaimed {
 		t, held := current[k]
@@ -188,9 +188,10 @@ func Diff(claimed []claim.Claim, unclaimed map[claim.Key]Evidence, current map[c
 		}
 	}
 	sortByKey(emptied) // the same step for the same input
-	step := min(len(emptied), max(0, lim.share(serving)-inDrain(current, wanted)))
+	drain := inDrain(current, wanted)
+	step := min(len(emptied), max(0, lim.share(healthy+drain)-drain))
 	c.Deregister, c.Later = append(c.Deregister, emptied[:step]...), emptied[step:]
-	if lim.allow(c.Deregister, unwitnessed, serving, healthy, leaving) {
+	if lim.allow(c.Deregister, unwitnessed, healthy, leaving) {
 		c.Deregister = append(c.Deregister, unwitnessed...)
 	} else {
 		for _, ch := range unwitnessed {
@@ -225,8 +226,8 @@ func inDrain(current map[claim.Key]Target, wanted map[claim.Key]bool) int {
 // witnessed ones. Unused targets get no requests, so they leave nobody with
 // fewer; of any others it is not enough that none is healthy: a load balancer
 // without a healthy target fails open.
-func (l Limits) allow(witnessed, unwitnessed []Change, serving, healthy, leaving int) bool {
-	used := false
+func (l Limits) allow(witnessed, unwitnessed []Change, healthy, leaving int) bool {
+	serving, used := healthy+leaving, false
 	for _, ch := range slices.Concat(witnessed, unwitnessed) {
 		if ch.Was == Healthy {
 			healthy--
@@ -236,23 +237,19 @@ func (l Limits) allow(witnessed, unwitnessed []Change, serving, healthy, leaving
 	return len(unwitnessed)+leaving <= l.share(serving) && (!used || healthy >= l.MinTargets)
 }
 
-// count returns the healthy and draining keys, the healthy ones, and those that
-// drain without a claim and without a witness. A draining key of which nothing
-// is known counts as unwitnessed: that errs on the side of holding.
-func count(current map[claim.Key]Target, wanted map[claim.Key]bool, unclaimed map[claim.Key]Evidence) (serving, healthy, leaving int) {
+// count returns the healthy keys, and those that drain without a claim and
+// without a witness. A draining key of which nothing is known counts as
+// unwitnessed: that errs on the side of holding.
+func count(current map[claim.Key]Target, wanted map[claim.Key]bool, unclaimed map[claim.Key]Evidence) (healthy, leaving int) {
 	for k, t := range current {
 		switch {
 		case t.Health == Healthy:
 			healthy++
-			serving++
-		case draining(t.Health):
-			serving++
-			if !wanted[k] && unclaimed[k].Witness == Unwitnessed {
-				leaving++
-			}
+		case draining(t.Health) && !wanted[k] && unclaimed[k].Witness == Unwitnessed:
+			leaving++
 		}
 	}
-	return serving, healthy, leaving
+	return healthy, leaving
 }
 
 // witness adds the load balancer's word to the evidence: it says unhealthy of

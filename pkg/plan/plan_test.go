@@ -55,6 +55,8 @@ func TestDiff_I5_I8_I9_I18(t *testing.T) {
 		"I9 failing open, unhealthy ones are all there is": {claimed: "b", unclaimed: "a", current: "a=unhealthy b=unhealthy", lim: one, want: " |  | a"},
 		"I9 unavailable ones may be all there is":          {claimed: "b", unclaimed: "a", current: "a=unavailable b=unavailable", lim: one, want: " |  | a"},
 		"an unused one gets no requests":                   {claimed: "b", unclaimed: "a", current: "a=unused b=unused", lim: one, want: " | a | "},
+		"I9 what drains with a witness allows nothing":     {unclaimed: "b c d! e! f! g! h! i!", current: "a=healthy b=healthy c=healthy d=draining e=draining f=draining g=draining h=draining i=draining", lim: one, want: " |  | b c"},
+		"I9 what drains without one is of the whole":       {unclaimed: "c d", current: "a=healthy b=healthy c=healthy d=draining", lim: with(func(l *plan.Limits) { l.MaxRemovalPercent = 50 }), want: " | c | "},
 		"minTargets":                                       {unclaimed: "c", current: "a=healthy b=healthy c=healthy", lim: with(func(l *plan.Limits) { l.MinTargets = 3 }), want: " |  | c"},
 		"maxRemovalPercent":                                {unclaimed: "c d", current: "a=healthy b=healthy c=healthy d=healthy", lim: with(func(l *plan.Limits) { l.MaxRemovalPercent = 50 }), want: " | c d | "},
 	}
