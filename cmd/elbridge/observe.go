@@ -101,7 +101,7 @@ func (o *livingOptions) observeReport(ctx context.Context, l *living, all bool) 
 		return r, nil, err
 	}
 	r.Cluster = w.Read[0]
-	ps, err := w.Plans(preview.Side{Bindings: withARNs(bs, groups)})
+	ps, err := w.Plans(preview.Side{Bindings: withARNs(bs, groups), Maybe: maybe(rules, bs, faults, groups)})
 	if err != nil {
 		return r, nil, err
 	}

@@ -15,6 +15,7 @@ import (
 // side is one set of rules, read from a file or a bus.
 type side struct {
 	name     string
+	rules    []lint.Rule
 	bindings []binding.Binding
 	faults   []*binding.Fault
 	groups   map[string]lint.Group // what a file says of its groups
@@ -45,6 +46,7 @@ func (o *planOptions) side(ctx context.Context, stdin io.Reader, name string) (*
 			return nil, err
 		}
 	}
+	s.rules = rules
 	s.bindings, s.faults = bindingsOf(rules, o.queue)
 	return s, nil
 }
@@ -122,7 +124,7 @@ func (s *side) living(groups *surveyed) (out preview.Side, notes []string) {
 			notes = append(notes, fmt.Sprintf("rule %s of %s covers nothing now: target group %s %s", preview.RuleName(b.Rule), s.name, lint.GroupName(b.Group), problemText(g.Group)))
 		}
 	}
-	out.Bindings = withARNs(s.lookups(), groups)
+	out.Bindings, out.Maybe = withARNs(s.lookups(), groups), maybe(s.rules, s.lookups(), s.faults, groups)
 	return out, notes
 }
 

@@ -160,7 +160,7 @@ func (o *livingOptions) status(ctx context.Context, l *living, now time.Time) (r
 	if err != nil {
 		return nil, nil, err
 	}
-	ps, err := w.Plans(preview.Side{Bindings: withARNs(bs, groups)})
+	ps, err := w.Plans(preview.Side{Bindings: withARNs(bs, groups), Maybe: maybe(rules, bs, faults, groups)})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -107,7 +107,10 @@ func without(cs []plan.Change, set keySet) []plan.Change {
 // names the group.
 func effect(g *Group, before, after Plan) Effect {
 	e := Effect{Effect: targetevent.Effect{TargetGroup: g.ARN}, Name: cmp.Or(g.Name, g.ARN)}
-	e.Unknown = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Doubt, after.Doubt))))
+	mended := func(doubt string) bool { return slices.Contains(before.maybe, doubt) } // what was held for it is known
+	e.Unknown = slices.Concat(slices.DeleteFunc(slices.Clone(before.Doubt), mended), after.Doubt)
+	slices.Sort(e.Unknown)
+	e.Unknown = slices.Compact(e.Unknown)
 	if len(after.Bindings)+len(after.Doubt) == 0 && g.Problem == "" && g.Targets != nil {
 		e.Orphaned, e.Unknown = present(g), nil // nothing is removed, whatever pods there are
 	}

@@ -26,6 +26,7 @@ type Plan struct {
 	// Doubt says what was not read of what the group depends on. With doubt all
 	// removals are held (I8).
 	Doubt []string
+	maybe []string // of it, what a mended rule ends
 	view  claim.View
 }
 
@@ -79,18 +80,18 @@ func (w *World) sides(sides []Side, only map[string]bool) ([]map[string]Plan, er
 			}
 		}
 		for arn := range only { // of those that no rule names any more, only that
-			out[i][arn] = Plan{Group: w.group(arn), Doubt: unclear}
+			out[i][arn] = Plan{Group: w.group(arn), Doubt: slices.Concat(unclear, s.Maybe[arn]), maybe: s.Maybe[arn]}
 		}
 		for arn, js := range of {
-			out[i][arn] = w.plan(w.group(arn), s.Bindings, js, sel[i], byAddress, unclear)
+			out[i][arn] = w.plan(w.group(arn), s.Bindings, js, sel[i], byAddress, unclear, s.Maybe[arn])
 		}
 	}
 	return out, nil
 }
 
 // plan is the comparison of one group, whose bindings are those at js.
-func (w *World) plan(g *Group, all []binding.Binding, js []int, sel []map[int]bool, byAddress map[string][]int, unclear []string) Plan {
-	p := Plan{Group: g, Doubt: slices.Clone(unclear)}
+func (w *World) plan(g *Group, all []binding.Binding, js []int, sel []map[int]bool, byAddress map[string][]int, unclear, maybe []string) Plan {
+	p := Plan{Group: g, Doubt: slices.Concat(unclear, maybe), maybe: maybe}
 	for _, j := range js {
 		p.Bindings = append(p.Bindings, all[j])
 		p.Doubt = append(p.Doubt, w.unread(&all[j])...)

@@ -52,6 +52,10 @@ type Side struct {
 	// Unclear says of rules why it is not known what they cover. Nothing is
 	// removed where one of them might speak for it.
 	Unclear []string
+	// Maybe says of groups, by ARN, which rules that cover nothing may mean them:
+	// faulty ones, and those whose tags several groups carry. Nothing is removed
+	// there either, and once such a rule is mended it may be.
+	Maybe map[string][]string
 }
 
 // envelopeID stands for the id of events that nobody sent.

@@ -300,6 +300,41 @@ func TestCompare_Shown_I18(t *testing.T) {
 	}
 }
 
+// What a rule that covers nothing may mean loses nothing; where such a rule is
+// mended, what was held for it is lost by the change.
+func TestCompare_Maybe_I8(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before, after bool
+		want          string
+	}{
+		"faulty":           {true, true, "unknown/1"},
+		"faulty since now": {false, true, "unknown/1"},
+		"mended":           {true, false, "-2"},
+		"never faulty":     {false, false, "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sides := []preview.Side{side(t, "r app=a g"), side(t, `r app=a g "minTargets":0`)}
+			for i, faulty := range []bool{tt.before, tt.after} {
+				if faulty {
+					sides[i].Maybe = map[string][]string{groupARN("g"): {"rule s may name it"}, groupARN("h"): {"another's"}}
+				}
+			}
+			es, err := world(t, "1:a 2:b", "g 1=healthy 2=healthy").Compare(sides[0], sides[1])
+			if err != nil || len(es) != 1 {
+				t.Fatal(es, err)
+			}
+			if got := said(es[0]); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	s := preview.Side{Maybe: map[string][]string{groupARN("g"): {"rule s may name it"}}}
+	es, err := world(t, "1:a", "g 1=healthy").Compare(side(t, "r app=a g"), s)
+	if err != nil || len(es) != 1 || said(es[0]) != "unknown/1" {
+		t.Errorf("the last rule goes, but for one that is faulty: %v, %v", es, err)
+	}
+}
+
 // The hash is the one under which the plan can be approved.
 func TestCompare_HashIsThePlans_I9(t *testing.T) {
 	w, after := world(t, "1:a 2:a 3:b 4:b", four), side(t, "r app=a g")

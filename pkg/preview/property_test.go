@@ -58,6 +58,9 @@ func TestCompare_Properties_I8_I19(t *testing.T) {
 			more = []string{`"mode":"observe"`}
 		}
 		new := side(t, anyRules(rt, "new", more...)...)
+		if rapid.Bool().Draw(rt, "faulty") {
+			new.Maybe = map[string][]string{groupARN("g"): {"a rule may name it"}}
+		}
 		es, err := w.Compare(old, new)
 		if err != nil {
 			rt.Fatal(err)
