@@ -201,7 +201,8 @@ func newQuiet(b *testing.B, a *account, lean bool) *quiet {
 	}
 	q.init()
 	q.budget.rules = rate.NewLimiter(rate.Inf, 1)
-	q.budget.describe = rate.NewLimiter(q.budget.describe.Limit(), 1<<30) // as many groups a round, and no waiting
+	wanted := benchRound / DefaultInterval.Seconds() / q.budget.perSecond()
+	q.budget.describe = rate.NewLimiter(q.budget.describe.Limit()*rate.Limit(wanted), 1<<30) // so many groups a round, and no waiting
 	ctx, cancel := context.WithCancel(b.Context())
 	listed := make(chan struct{})
 	p := q.pictures["fleet"]
