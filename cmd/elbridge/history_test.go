@@ -163,6 +163,9 @@ func TestDrift(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
+	if d, faults, err := o.drift(context.Background(), &events{all: day(), err: audit.ErrIncomplete}, noon, ""); err != nil || !errors.Is(faults, audit.ErrIncomplete) || len(d.Drift) != 5 {
+		t.Errorf("of a log of which only the newest fits: %+v, %v, %v", d, faults, err)
+	}
 	if len(d.Drift) != 5 || len(d.Drift[1].Entries) != 3 {
 		t.Errorf("%d kinds, %d entries of extra", len(d.Drift), len(d.Drift[1].Entries))
 	}
@@ -255,6 +258,7 @@ func TestLastChange(t *testing.T) {
 		"not known: each change": nil,
 		"held 10.64.1.9:80 at 2026-11-30T12:08:00Z, group web, rule web: more than the limit (drift extra": &events{all: day()},
 		"none in the last 24 h":                             &events{},
+		"none among the newest: more of the audit log":      &events{err: audit.ErrIncomplete},
 		"on the bus and in the log of the function":         &events{err: errors.New("denied")},
 		"the audit log was not read: denied, ask your team": &events{err: errors.New("denied, ask your team")},
 	} {

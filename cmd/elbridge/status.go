@@ -298,7 +298,7 @@ func (r *statusResult) past(ctx context.Context, log auditLog, now time.Time, ex
 	case errors.Is(err, audit.ErrNoLog): // nobody has to keep one
 		r.Notes = append(r.Notes, fmt.Sprintf("what changed last and what is silent: %v (docs/history.md)", audit.ErrNoLog))
 		return nil
-	case err != nil:
+	case err != nil && !errors.Is(err, audit.ErrIncomplete): // of which notes tell
 		r.Notes = append(r.Notes, fmt.Sprintf("what changed last and what is silent: %v", err))
 	}
 	return err

@@ -172,6 +172,11 @@ func TestStatus(t *testing.T) {
 		}, 0, []string{"changed last: 9m0s ago"}, nil},
 		"no log": {func(*testing.T) setting { return setting{p: agreeing(), log: &told{err: audit.ErrNoLog}} }, 0,
 			[]string{"nothing is wrong in what was read", "not known: what changed last and what is silent: no audit log"}, []string{"silent for"}},
+		"a log of which only the newest fits": {func(t *testing.T) setting {
+			log := speaking(t)
+			log.err = audit.ErrIncomplete
+			return setting{p: agreeing(), log: log}
+		}, 1, []string{"changed last: 3m0s ago", "webhook of prod: heard 1m0s ago", "resync: heard 5m0s ago", "not known: more of the audit log than is read at once"}, nil},
 		"a log that is not read": {func(*testing.T) setting { return setting{p: agreeing(), log: &told{err: audit.ErrDenied}} }, 1, []string{"nothing is wrong in what was read"}, []string{"silent for"}},
 	}
 	for name, tt := range tests {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,6 +73,7 @@ type past struct {
 	resync   *resyncStatus
 	last     *lastChangeStatus
 	notes    []string
+	missed   []error // of a log that has more than is read at once
 }
 
 // read asks for heartbeats, rounds and changes, each with one bounded query.
@@ -93,13 +95,14 @@ func (p *past) read(ctx context.Context, expected []string) error {
 		return err
 	}
 	p.changed(changes)
-	return nil
+	return errors.Join(p.missed...)
 }
 
 func (p *past) events(ctx context.Context, back time.Duration, limit int, detailType string) ([]audit.Event, error) {
 	events, incomplete, err := readLog(ctx, p.log, audit.Query{From: p.now.Add(-back), To: p.now.Add(clockSkew), DetailTypes: []string{detailType}, Limit: limit})
-	if incomplete != nil {
+	if incomplete != nil { // the newest are there
 		p.notes = append(p.notes, incomplete.Error())
+		p.missed = append(p.missed, incomplete)
 	}
 	return events, err
 }
