@@ -48,8 +48,9 @@ type ruleEntry struct {
 	ruleRead    time.Time
 	targets     []binding.Target // as they were read
 	bindings    []binding.Binding
-	fault       error     // of the rule, or of some of its targets
-	targetsRead time.Time // zero: targets never read
+	fault       error           // of the rule, or of some of its targets
+	words       map[string]bool // of what a faulty rule's targets say
+	targetsRead time.Time       // zero: targets never read
 }
 
 // NewRuleBook returns an empty book. faulty is told of each rule that covers
@@ -67,12 +68,6 @@ type Snapshot struct {
 	Rules    []binding.Rule
 	Bindings []binding.Binding
 	Faults   []RuleFault
-}
-
-// RuleFault is what is wrong with a rule: it, or some target of it, covers nothing.
-type RuleFault struct {
-	Rule binding.Rule
-	Err  error
 }
 
 // Own returns the binding of a message: the constants it carries and the
@@ -193,7 +188,7 @@ func snapshot(entries map[string]ruleEntry) Snapshot {
 		out.Rules = append(out.Rules, e.rule)
 		out.Bindings = append(out.Bindings, e.bindings...)
 		if e.fault != nil {
-			out.Faults = append(out.Faults, RuleFault{Rule: e.rule, Err: e.fault})
+			out.Faults = append(out.Faults, RuleFault{Rule: e.rule, Err: e.fault, words: e.words})
 		}
 	}
 	return out
@@ -278,10 +273,11 @@ func (b *RuleBook) readTargets(ctx context.Context, rule binding.Rule, was ruleE
 	if was.targetsRead.IsZero() || was.rule != rule || !reflect.DeepEqual(was.targets, targets) {
 		bs, err = binding.FromRule(rule, targets, b.queueARN) // a rendering of each target: not done again for nothing
 	}
+	e := ruleEntry{rule: rule, targets: targets, bindings: bs, fault: err, targetsRead: at}
 	if err != nil {
+		e.words = wordsOf(targets, b.queueARN)
 		b.faulty(rule, err)
 	}
-	e := ruleEntry{rule: rule, targets: targets, bindings: bs, fault: err, targetsRead: at}
 	if len(bs) > 0 {
 		e.pattern = bs[0].Pattern
 	}
