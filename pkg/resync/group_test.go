@@ -147,7 +147,11 @@ func (g *group) wantHolds(want string) {
 	}
 }
 
-type groupsOf struct{ w *world }
+// groupsOf is ELBv2 as a role sees it; "" is the function's own.
+type groupsOf struct {
+	w    *world
+	role string
+}
 
 // enter notes a call and returns the group.
 func (x groupsOf) enter(ctx context.Context, operation, arn string, ks []claim.Key) (*group, error) {
@@ -184,6 +188,9 @@ func (x groupsOf) List(context.Context) ([]targetgroup.Listed, error) {
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()
 	x.w.calls = append(x.w.calls, call{at: time.Now(), operation: "list"})
+	if err := x.w.listErr[x.role]; err != nil {
+		return nil, err
+	}
 	var out []targetgroup.Listed
 	for _, name := range slices.Sorted(maps.Keys(x.w.groups)) {
 		out = append(out, targetgroup.Listed{Group: x.w.groups[name].group(), Name: name})
@@ -196,6 +203,9 @@ func (x groupsOf) TagsOf(_ context.Context, arns []string) (map[string]map[strin
 	defer x.w.mu.Unlock()
 	for range (len(arns) + 19) / 20 {
 		x.w.calls = append(x.w.calls, call{at: time.Now(), operation: "tags"})
+	}
+	if x.w.describeErr != nil {
+		return nil, x.w.describeErr
 	}
 	out := map[string]map[string]string{}
 	for _, arn := range arns {

@@ -41,11 +41,17 @@ func (r *Resync) rulesChanged(rd *round) {
 	r.before, r.groupsBefore = &rd.snapshot, groupsOf(rd.groups)
 }
 
-// vanished reports whether a group lost its last rule in this round.
-func (r *Resync) vanished(rd *round) bool {
-	return slices.ContainsFunc(r.pending, func(ch ruleChange) bool {
-		return slices.ContainsFunc(ch.groups, func(arn string) bool { return rd.groups[arn] == nil })
-	})
+// vanished returns the groups that lost their last rule in this round.
+func (r *Resync) vanished(rd *round) []string {
+	var out []string
+	for _, ch := range r.pending {
+		for _, arn := range ch.groups {
+			if r.isUnbound(rd, arn) {
+				out = append(out, arn)
+			}
+		}
+	}
+	return out
 }
 
 // maxEffectRounds bounds how long the effect of a changed rule is waited for: new

@@ -76,6 +76,7 @@ type Resync struct {
 	slots         map[string]slot // by group
 	before        *reconcile.Snapshot
 	groupsBefore  map[string][]string // by rule
+	named         map[string][]string // by rule, those of rules in doubt as they were known before
 	pending       []ruleChange        // whose effect is not known yet
 	unboundGroups unboundBook
 	lists         map[string]int // whole ones of each picture, counted so far
@@ -90,6 +91,7 @@ func (r *Resync) init() {
 	r.budget = newBudget(r.Config.Share, r.Meter, r.Now)
 	r.rules = reconcile.NewRuleBook(pacedRules{boundedRules{r.Rules}, r.budget}, r.Config.QueueARN, r.Now, nil)
 	r.directory = newDirectory(r.Now)
+	r.directory.region, r.directory.perSecond = r.envelope().Region, r.budget.perSecond()
 	r.tags = reconcile.NewTagBook(r.Now)
 	r.hands = &reconcile.Hands{Observe: r.Config.Observe, Observed: r.Observed, Events: r.Events, Meter: r.Meter, Log: r.Log, Now: r.Now}
 	r.flaps.now, r.would.now = r.Now, r.Now
@@ -112,7 +114,7 @@ func (r *Resync) envelope() podmatch.Envelope {
 }
 
 func (r *Resync) paced(api Groups, cause string) paced {
-	return paced{Groups: api, budget: r.budget, cause: cause}
+	return paced{Groups: api, budget: r.budget, cause: cause, had: new(bool)}
 }
 
 // Run compares round after round until its time is over or the context ends. run

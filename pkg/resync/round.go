@@ -14,7 +14,6 @@ import (
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/bus"
-	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/reconcile"
 	"github.com/elbridge/elbridge/pkg/targetevent"
 )
@@ -29,7 +28,8 @@ type round struct {
 	snapshot reconcile.Snapshot
 	groups   map[string]*group // by ARN
 	stale    bool              // snapshot is an earlier round's: it serves additions (I3)
-	complete bool              // rules and references were read to the end
+	complete bool              // rules were read to the end
+	doubts   []doubt           // rules that may mean other groups than is known
 	outbox   []bus.Entry
 
 	again ruleReading // of the rules, before removals
@@ -67,7 +67,9 @@ func (rd *round) trigger() string {
 func (rd *round) problem(format string, args ...any) {
 	rd.mu.Lock()
 	defer rd.mu.Unlock()
-	rd.problems = append(rd.problems, fmt.Sprintf(format, args...))
+	if p := fmt.Sprintf(format, args...); !slices.Contains(rd.problems, p) {
+		rd.problems = append(rd.problems, p)
+	}
 }
 
 // round reads the rules, finds the groups, waits for the pictures and compares.
@@ -113,51 +115,6 @@ func (r *Resync) cut(ctx context.Context, rd *round) bool {
 		r.send(ctx, rd.outbox)
 	}
 	return true
-}
-
-// resolve finds the groups that the bindings name. What is not there, or can't be
-// served, covers nothing and is told of; what could not be found out makes the
-// round incomplete, as it may name any group.
-func (r *Resync) resolve(ctx context.Context, rd *round) {
-	rd.groups, rd.complete = map[string]*group{}, !rd.stale
-	for _, f := range rd.snapshot.Faults {
-		rd.invalid(r, targetevent.BindingInvalid{Rule: f.Rule.ARN, Problem: f.Err.Error()})
-	}
-	for i := range rd.snapshot.Bindings {
-		b := &rd.snapshot.Bindings[i]
-		api := r.Groups(b)
-		g, err := r.directory.group(ctx, r.paced(api, "groups"), b)
-		switch {
-		case notThere(err):
-			rd.gone(b, err)
-			rd.invalidBinding(r, b, err)
-		case err != nil:
-			rd.complete = false
-			rd.problem("what rule %s names was not found out, so no group is sure to be complete: %v", b.Rule, err)
-		case g.Type != claim.IP:
-			rd.invalidBinding(r, b, fmt.Errorf("target group %s has targets of type %q: only ip is supported so far", g.ARN, g.Type))
-		default:
-			rd.bind(g, api, *b)
-		}
-	}
-}
-
-func (rd *round) bind(g claim.Group, api Groups, b binding.Binding) {
-	of := rd.groups[g.ARN]
-	if of == nil {
-		of = &group{Group: g, api: api}
-		rd.groups[g.ARN] = of
-	}
-	of.bindings = append(of.bindings, b)
-}
-
-func (rd *round) invalidBinding(r *Resync, b *binding.Binding, err error) {
-	rd.invalid(r, targetevent.BindingInvalid{Rule: b.Rule, TargetID: b.TargetID, TargetGroup: b.Group.ARN, Mode: string(b.Mode), Problem: err.Error()})
-}
-
-func (rd *round) invalid(r *Resync, ev targetevent.BindingInvalid) {
-	ev.Cause = targetevent.Cause{Kind: targetevent.Resync, RunID: rd.run, Round: rd.number, Request: rd.requestID()}
-	rd.outbox = r.hands.Invalid(rd.outbox, ev)
 }
 
 // follow tells the pictures which pods are asked for, and waits a while for those
@@ -276,6 +233,10 @@ func (rd *round) done(r *Resync, arn string, o outcome) {
 // were read to the end (I8).
 func (r *Resync) lookAt(rd *round, of *group) *look {
 	lk := &look{g: of.Group, api: r.paced(of.api, rd.trigger()), bindings: of.bindings, complete: rd.complete, reads: newReads()}
+	if d, is := r.doubted(rd, of.ARN); is {
+		lk.complete = false
+		rd.problem("target group %s: nothing is removed from it, as rule %s may mean it too: %v", of.ARN, d.rule, d.why)
+	}
 	for _, name := range clustersOf(of.bindings, r.Clusters) {
 		p := r.pictures[name]
 		if p == nil {

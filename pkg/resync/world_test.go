@@ -46,7 +46,8 @@ type world struct {
 
 	rulesErr    error            // of ListRules
 	targetsErr  map[string]error // of ListTargetsByRule
-	describeErr error            // of a group by tags
+	describeErr error            // of the tags of all groups
+	listErr     map[string]error // of the listing of groups, by role
 	onRules     func(ctx context.Context) error
 
 	inbox   []queue.Message
@@ -110,7 +111,7 @@ func story(t *testing.T, tell func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, clusters: map[string]*kube{}, groups: map[string]*group{}, rules: map[string]*rule{}, busTags: map[string]string{},
-			targetsErr: map[string]error{}, arrived: make(chan struct{}), buried: map[string]string{}, observed: map[string]bool{},
+			targetsErr: map[string]error{}, listErr: map[string]error{}, arrived: make(chan struct{}), buried: map[string]string{}, observed: map[string]bool{},
 			config: resync.Config{Settings: reconcile.Settings{BusARN: busARN, QueueARN: queueARN}, RunLength: resync.DefaultRunLength, Interval: interval, Share: resync.DefaultShare}}
 		w.cluster("local")
 		w.group("web")
@@ -133,7 +134,7 @@ func (w *world) instance() *resync.Resync {
 	}
 	return &resync.Resync{
 		Config: w.config, Clusters: clusters, Observed: w.observed,
-		Groups: func(*binding.Binding) resync.Groups { return groupsOf{w} },
+		Groups: func(b *binding.Binding) resync.Groups { return groupsOf{w, b.RoleARN} },
 		Rules:  rulesOf{w}, Inbox: inboxOf{w}, Events: w,
 		Meter: telemetry.NewMeter(&w.metrics, w.now, nil),
 		Log:   slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
