@@ -66,7 +66,7 @@ func (a *actor) haveRead(issued time.Time, at int, clusterName, of string) {
 }
 
 func (s *sim) actor(resync bool) *actor {
-	a := &actor{sim: s, id: s.ids, resync: resync, saw: map[string]groupCount{}, partial: map[string]time.Time{}, decides: map[string]int{}, readings: map[[2]string][]reading{}, tagsRead: map[string]int{}}
+	a := &actor{sim: s, id: s.ids, resync: resync, saw: map[string]groupCount{}, partial: map[string]time.Time{}, decides: map[string][2]int{}, readings: map[[2]string][]reading{}, tagsRead: map[string]int{}}
 	s.ids++
 	for _, name := range s.clusterNames {
 		a.partial[name] = time.Now()
@@ -92,10 +92,11 @@ func (a *actor) listed(clusterName string, whole bool) {
 	}
 }
 
-// decision is the number of the one under way about a group.
+// decision is the number of the one under way about a group. A resync may read a
+// group again after it has read pods: the reading before that began it.
 func (a *actor) decision(arn string) int {
 	if a.resync {
-		return a.decides[arn]
+		return a.decides[arn][0]
 	}
 	return a.run
 }

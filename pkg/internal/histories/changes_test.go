@@ -146,7 +146,7 @@ func (a *actor) checkClaimed(arn string, k claim.Key, entered time.Time) {
 	}
 	for _, p := range a.claims(arn, true)[k] {
 		c := a.claimed[claimant{arn, k, p.UID}]
-		if (c.at > 0 && c.at < asked || a.since(arn, k, p.UID) < a.decision(arn)) && !a.constantsYoung(arn) {
+		if (c.at > 0 && c.at < asked || !a.resync && a.since(arn, k, p.UID) < a.run) && !a.constantsYoung(arn) {
 			a.violation("I1 I2: %s takes %v out of %s, which %s has claimed since before it asked", a.name(), k, short(arn), podText(p))
 		}
 	}

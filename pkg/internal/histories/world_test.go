@@ -207,7 +207,7 @@ func (g gatedGroups) Health(ctx context.Context, gr claim.Group) (map[claim.Key]
 		g.saw[gr.ARN] = g.count(gr.ARN)
 		if g.resync {
 			g.runs++
-			g.decides[gr.ARN] = g.runs
+			g.decides[gr.ARN] = [2]int{g.decides[gr.ARN][1], g.runs}
 		}
 		out := map[claim.Key]plan.Target{}
 		for k, h := range x.targets {
