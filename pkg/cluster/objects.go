@@ -119,11 +119,13 @@ func (o *objects) enveloped(from source, kind string, object func(*section) erro
 			return fmt.Errorf("an object's envelope: %w", err)
 		}
 		switch {
-		case f.number == unknownTypeMeta && f.inside:
+		case !f.inside && (f.number == unknownTypeMeta || f.number == unknownRaw):
+			return fmt.Errorf("an object's envelope: %w", f.mistyped())
+		case f.number == unknownTypeMeta:
 			is, err = o.typeOf(envelope, f.size)
-		case f.number == unknownRaw && f.inside && seen:
+		case f.number == unknownRaw && seen:
 			return fmt.Errorf("a second %s in one envelope", is)
-		case f.number == unknownRaw && f.inside:
+		case f.number == unknownRaw:
 			seen = true
 			err = o.enclosed(envelope, f.size, is, kind, object)
 		case f.inside:
@@ -203,13 +205,13 @@ func (o *objects) podList(s *section, told func(about) error, each func(Inspecti
 			return nil
 		case err != nil:
 			return err
-		case !f.inside:
-			continue
 		case f.number != podListMetadata && f.number != podListItems:
-			if err := s.skip(f.size); err != nil {
+			if err := s.skip(f.size); err != nil { // nothing, if it is no field with a length
 				return err
 			}
 			continue
+		case !f.inside:
+			return f.mistyped()
 		}
 		b, err := s.take(f.size, &o.buffer)
 		if err != nil {

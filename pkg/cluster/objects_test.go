@@ -113,8 +113,10 @@ func TestCutLists_I8(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := bytes.Index(body, raw) + len(raw) // what follows says how it is encoded
+	o := newObjects()
 	for i := range end {
-		pods, _, err := listed(bytes.NewReader(body[:i]))
+		var pods []Inspection
+		err := o.list(bytes.NewReader(body[:i]), func(about) error { return nil }, func(i Inspection) { pods = append(pods, i) })
 		if err == nil {
 			t.Fatalf("%d of %d bytes are a list of %d pods", i, end, len(pods))
 		}
@@ -154,6 +156,8 @@ func TestAnswers(t *testing.T) {
 		"I8 a pod too large":               {body: enveloped(t, "PodList", append(append([]byte{}, item...), huge...)), pods: 1, fault: fmt.Sprint("want at most ", maxMessage)},
 		"I8 a pod larger than the list":    {body: enveloped(t, "PodList", []byte{byte(podListItems<<3 | 2), 9, 1}), fault: io.ErrUnexpectedEOF.Error()},
 		"I8 a list larger than the answer": {body: []byte(magic + "\x0a\x0d\x0a\x02v1\x12\x07PodList\x12\x7f\x12\x00"), pods: 1, fault: io.ErrUnexpectedEOF.Error()},
+		"I8 pods that are numbers":         {body: enveloped(t, "PodList", []byte{byte(podListItems << 3), 1}), fault: "want wire type 2"},
+		"I8 an object that is a number":    {body: []byte(magic + "\x0a\x0d\x0a\x02v1\x12\x07PodList\x10\x01"), fault: "want wire type 2"},
 		"I8 a malformed pod":               {body: enveloped(t, "PodList", append(append([]byte{}, item...), byte(podListItems<<3|2), 2, byte(podMetadata<<3), 1)), pods: 1, fault: "a pod of it"},
 		"I8 a Status":                      {body: encoded(t, gone), fault: "", expired: true},
 		"I8 a Status in JSON":              {body: []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":410,"reason":"Expired"}`), expired: true},

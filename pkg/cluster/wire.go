@@ -123,6 +123,11 @@ type field struct {
 	inside bool // has a value to read
 }
 
+// mistyped is the error of a field that should have a length and has none.
+func (f field) mistyped() error {
+	return fmt.Errorf("field %d: a number: want wire type %d", f.number, protowire.BytesType)
+}
+
 func everything(from source) *section { return &section{from: from, left: math.MaxUint64, whole: true} }
 
 // next returns the next field's head, io.EOF after the last one.
