@@ -25,7 +25,7 @@ type actor struct {
 	dead   atomic.Bool // it was killed: nothing it does has an effect any more
 	run    int         // a registrar's decision under way: its batch
 
-	decides   map[string]int          // a resync's decisions under way: its readings of groups
+	decides   map[string][2]int       // a resync's decisions under way: its last two readings of groups
 	saw       map[string]groupCount   // at its last reading of a group
 	readings  map[[2]string][]reading // of pods, by cluster and name, and of who has an address
 	partial   map[string]time.Time    // clusters that are not listed to the end, and since when
