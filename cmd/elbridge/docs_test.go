@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"os"
 	"regexp"
 	"strconv"
@@ -271,4 +272,22 @@ func shellWords(line string) []string {
 		words = append(words, strings.NewReplacer(`"`, "", `'`, "").Replace(m))
 	}
 	return words
+}
+
+// Every command says how it ends.
+func TestHelp_ExitCodes(t *testing.T) {
+	for _, cmd := range leaves(root()) {
+		if !strings.Contains(cmd.Long, "Exit codes: 0 ") {
+			t.Errorf("%s says nothing of its exit codes", cmd.CommandPath())
+		}
+	}
+	for _, line := range []string{"observe reprot", "pattern tset", "reprot"} { // a mistyped command is an error in scripts too
+		cmd := root()
+		cmd.SetArgs(strings.Fields(line))
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		if err := cmd.Execute(); err == nil {
+			t.Errorf("elbridge %s is no error", line)
+		}
+	}
 }

@@ -30,7 +30,9 @@ other way: which pod has this address, what claims the target, and what becomes 
 last change and its cause are from the audit log of the last 24 hours, if there is one
 (docs/history.md); elbridge history says more.
 
-The cluster is that of --kubeconfig, --eks-cluster, or the one that kubectl would use.`,
+The cluster is that of --kubeconfig, --eks-cluster, or the one that kubectl would use.
+
+Exit codes: 0 explained, whatever it is that was found; 1 an error.`,
 		Example: `  elbridge explain skipper-b75fbc44f-w6l8w -n ingress
   elbridge explain ingress/skipper-b75fbc44f-w6l8w
   elbridge explain --target ingress 10.64.1.6:9999`,

@@ -41,8 +41,8 @@ func freezeCommand(s *shared) *cobra.Command {
 froze it, when and why. Registrar and resync read it before they remove anything: no removal
 begins after the next round. Registrations go on, and what drains already goes on draining.
 
-What is frozen already stays as it is, and the first word on it is shown. Who it was, STS is
-asked; if it does not answer, the tag says so, and removals stop all the same.
+What is frozen already stays as it is, and the first word on it is shown. STS is asked who
+freezes; if it does not answer, the tag says so, and removals stop all the same.
 
 Exit codes: 0 it is frozen, 1 an error, 130 interrupted.`,
 		Example: `  elbridge freeze --reason "incident 7"

@@ -33,7 +33,8 @@ type patternResult struct {
 }
 
 func patternCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "pattern", Short: "Try event patterns"}
+	cmd := &cobra.Command{Use: "pattern", Short: "Try event patterns", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(patternTestCommand())
 	return cmd
 }
@@ -81,7 +82,7 @@ would refuse, 2 the pattern does not match.`,
 	f := cmd.Flags()
 	f.StringVarP(&pattern, "pattern", "p", "", "the pattern: JSON, a file, or - for stdin")
 	f.StringVarP(&event, "event", "e", "", "the whole event, envelope included: JSON, a file, or - for stdin")
-	f.StringVarP(&output, "output", "o", "table", "table, json or yaml")
+	f.StringVarP(&output, "output", "o", "table", "table, json, yaml")
 	for _, required := range []string{"pattern", "event"} {
 		if err := cmd.MarkFlagRequired(required); err != nil {
 			panic(err) // no such flag

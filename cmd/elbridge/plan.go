@@ -58,7 +58,7 @@ A template's group is found by the name that the template gives it, by the rule 
 on the other side, or by --group NAME=ARN, with the name it has in the template.
 
 Exit codes: 0 nothing is removed or held, 2 something is, or a group would be left to nobody,
-1 an error, or what becomes of a group is not known. Without --live: 0, or 1 for an error.`,
+1 an error, or it is not known what becomes of a group. Without --live: 0, or 1 for an error.`,
 		Example: `  elbridge plan bus bindings.yaml --live --eks-cluster prod
   elbridge plan bus:elbridge cdk.out/Web.template.json --live --kubeconfig prod.yaml -o json
   elbridge plan old.yaml new.yaml`,

@@ -62,9 +62,8 @@ With --approve it makes the removals that are held as the plan of that hash: the
 "Removal Held" says it, and so does elbridge history. If the plan is another one by now, it
 stays held.
 
-The answer is the event "Resync Completed" in the audit log (docs/history.md).
-
-If the run ended before the round did, it asks once more by itself, within --timeout.
+The answer is the event "Resync Completed" in the audit log (docs/history.md). Where it says
+that the run ended before the round did, resync is asked once more, within --timeout.
 
 Exit codes: 0 asked, or answered, all was read, and nothing differs any more; 1 an error; 2
 answered, and something is held, failed or only reported, or rules, a group or a cluster were
