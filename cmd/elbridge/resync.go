@@ -30,7 +30,7 @@ const (
 	// clockSkew is how far the clock here and that of the log may be apart.
 	clockSkew = 5 * time.Minute
 	// lastRound is how far back the last round is looked for, where no answer
-	// came: a run ends with an event, and lasts 14 minutes at most.
+	// came: resync tells of itself every five minutes.
 	lastRound = time.Hour
 )
 

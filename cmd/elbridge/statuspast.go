@@ -19,7 +19,8 @@ import (
 const (
 	// webhookSilent is three heartbeats: one a minute.
 	webhookSilent = 3 * time.Minute
-	// resyncSilent is two runs: each ends with an event, and lasts 14 minutes at most.
+	// resyncSilent is two runs, of 14 minutes each: one that lives tells of itself
+	// every five minutes.
 	resyncSilent = 30 * time.Minute
 
 	heartbeatsBack = 10 * time.Minute // how far heartbeats are looked for
