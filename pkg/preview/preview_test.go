@@ -185,6 +185,7 @@ func TestCompare(t *testing.T) {
 		"I19 giving back":              {old: []string{"r app=a g"}, new: []string{`r app=a g "mode":"observe"`}, pods: "1:a 2:a", groups: []string{"g 1=healthy 8=unhealthy"}, want: "g: ^8 ?+2 ?-8"},
 		"I8 a cluster was not read":    {old: []string{"r@dev app=a,b g"}, new: []string{"r@dev app=a g"}, pods: "", groups: []string{"g 1=healthy 2=healthy"}, want: "g: unknown/2"},
 		"I8 a cluster joins, unread":   {old: []string{"r app=a g"}, new: []string{"r app=a g", "s@dev app=a g"}, pods: "1:a", groups: []string{"g 1=healthy 2=healthy"}, want: "g: unknown/1"},
+		"I8 a cluster leaves, unread":  {old: []string{"r app=a g", "s@dev app=a g"}, new: []string{"r app=a g"}, pods: "1:a", groups: []string{"g 1=healthy 2=healthy"}, want: "g: unknown/1"},
 		"I8 every cluster":             {old: []string{"r@ app=a,b g"}, new: []string{"r@ app=a g"}, pods: "1:a 2:b", groups: []string{"g 1=healthy 2=healthy"}, want: "g: unknown/1"},
 		"every cluster was read":       {old: []string{"r@ app=a,b g"}, new: []string{"r@ app=a g"}, pods: "1:a 2:b", groups: []string{"g 1=healthy 2=healthy"}, clusters: []string{"prod"}, want: "g: -2"},
 		"I8 additions in spite of it":  {old: []string{"r@ app=a g"}, new: []string{"r@ app=a,b g"}, pods: "1:a 2:b", groups: []string{"g 1=healthy"}, want: "g: +2 unknown/0"},
