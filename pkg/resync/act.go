@@ -82,15 +82,15 @@ func (c *comparison) mend(ctx context.Context, found []drift.Finding) (made bool
 		}
 		c.r.Meter.Count(telemetry.DriftTotal, 1, telemetry.DimKind, string(f.Kind))
 	}
-	if len(add) > 0 {
-		add = c.news(add, true)
+	if add = c.news(add, true); len(add) > 0 {
+		add = c.inTurn(ctx, add, registerTargets)
 		made = c.done(add, c.r.hands.Register(ctx, c.work, add), ActionRegistered, ActionWouldRegister)
 	}
-	if len(remove) > 0 { // additions before removals, and neither blocks the other (I6)
-		remove = c.news(remove, false)
+	if remove = c.news(remove, false); len(remove) > 0 { // additions before removals, and neither blocks the other (I6)
+		remove = c.inTurn(ctx, remove, deregisterTargets)
 		made = c.done(remove, c.r.hands.Deregister(ctx, c.work, remove, c.current), ActionDeregistered, ActionWouldDeregister) || made
 	}
-	return made
+	return made || c.moved
 }
 
 // take adds a finding's change to those to be made, unless it flaps or nothing is

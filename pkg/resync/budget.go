@@ -2,6 +2,8 @@ package resync
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -47,8 +49,13 @@ func newBudget(share float64, meter *telemetry.Meter, now func() time.Time) *bud
 		rules: rate.NewLimiter(rulesRate, rulesBurst), meter: meter, now: now}
 }
 
-// perSecond is how many groups may be described in a second.
-func (b *budget) perSecond() float64 { return float64(b.describe.Limit()) }
+// planned is the part of our share of the rate that the comparisons of an interval
+// may take: a round also lists groups, reads tags and looks again at what it
+// changed, and has to end before the next is due.
+const planned = 0.8
+
+// perSecond is how many groups a second may be planned for.
+func (b *budget) perSecond() float64 { return float64(b.describe.Limit()) * planned }
 
 // wait takes n calls from a bucket and says in the metrics what for (P064).
 func (b *budget) wait(ctx context.Context, l *rate.Limiter, n int, operation, cause string) error {
@@ -106,6 +113,7 @@ type paced struct {
 	Groups
 	budget *budget
 	cause  string // what the calls are made for
+	had    *bool  // a change's turn was waited for, and not used yet
 }
 
 func (p paced) Describe(ctx context.Context, ref binding.GroupRef) (claim.Group, error) {
@@ -123,7 +131,9 @@ func (p paced) List(ctx context.Context) ([]targetgroup.Listed, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return p.Groups.List(ctx)
+	all, err := p.Groups.List(ctx)
+	p.budget.owe(p.budget.describe, (len(all)-1)/groupsAPage, "DescribeTargetGroups", p.cause)
+	return all, err
 }
 
 func (p paced) Health(ctx context.Context, g claim.Group) (map[claim.Key]plan.Target, error) {
@@ -144,38 +154,69 @@ func (p paced) Tags(ctx context.Context, arn string) (map[string]string, error) 
 	return p.Groups.Tags(ctx, arn)
 }
 
-// tagsACall is how many groups' tags one call returns (API model).
-const tagsACall = 20
+const (
+	// groupsAPage is how many groups one call of a listing returns.
+	groupsAPage = 400
+	// tagsACall is how many groups' tags one call returns (API model).
+	tagsACall = 20
+)
 
+// TagsOf waits for its share call by call: 3,000 groups' tags are 150.
 func (p paced) TagsOf(ctx context.Context, arns []string) (map[string]map[string]string, error) {
-	calls := (len(arns) + tagsACall - 1) / tagsACall
-	if err := p.budget.wait(ctx, p.budget.describe, calls, "DescribeTags", p.cause); err != nil {
-		return nil, err
+	all := make(map[string]map[string]string, len(arns))
+	for chunk := range slices.Chunk(arns, tagsACall) {
+		if err := p.budget.wait(ctx, p.budget.describe, 1, "DescribeTags", p.cause); err != nil {
+			return nil, err
+		}
+		tags, err := p.tagsOf(ctx, chunk)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, tags)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout+time.Duration(calls)*time.Second)
+	return all, nil
+}
+
+func (p paced) tagsOf(ctx context.Context, arns []string) (map[string]map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return p.Groups.TagsOf(ctx, arns)
 }
 
 func (p paced) Register(ctx context.Context, g claim.Group, ks []claim.Key, zone string) targetgroup.Result {
-	if err := p.budget.wait(ctx, p.budget.mutate, 1, "RegisterTargets", p.cause); err != nil {
-		return notTried(ks, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
-	defer cancel()
-	res := p.Groups.Register(ctx, g, ks, zone)
-	p.budget.owe(p.budget.mutate, res.Calls-1, "RegisterTargets", p.cause)
-	return res
+	return p.change(ctx, registerTargets, ks, func(ctx context.Context) targetgroup.Result { return p.Groups.Register(ctx, g, ks, zone) })
 }
 
 func (p paced) Deregister(ctx context.Context, g claim.Group, ks []claim.Key) targetgroup.Result {
-	if err := p.budget.wait(ctx, p.budget.mutate, 1, "DeregisterTargets", p.cause); err != nil {
+	return p.change(ctx, deregisterTargets, ks, func(ctx context.Context) targetgroup.Result { return p.Groups.Deregister(ctx, g, ks) })
+}
+
+// The operations that change targets.
+const (
+	registerTargets   = "RegisterTargets"
+	deregisterTargets = "DeregisterTargets"
+)
+
+// turn waits until a change may be made, in advance of the call: what it rests on
+// can be looked at once more then.
+func (p paced) turn(ctx context.Context, operation string) error {
+	if *p.had {
+		return nil
+	}
+	err := p.budget.wait(ctx, p.budget.mutate, 1, operation, p.cause)
+	*p.had = err == nil
+	return err
+}
+
+func (p paced) change(ctx context.Context, operation string, ks []claim.Key, do func(context.Context) targetgroup.Result) targetgroup.Result {
+	if err := p.turn(ctx, operation); err != nil {
 		return notTried(ks, err)
 	}
+	*p.had = false
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	res := p.Groups.Deregister(ctx, g, ks)
-	p.budget.owe(p.budget.mutate, res.Calls-1, "DeregisterTargets", p.cause)
+	res := do(ctx)
+	p.budget.owe(p.budget.mutate, res.Calls-1, operation, p.cause)
 	return res
 }
 

@@ -3,6 +3,7 @@ package resync
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,10 +42,13 @@ type comparison struct {
 	current map[claim.Key]plan.Target
 	read    time.Time // when current was
 	lim     plan.Limits
-	foreign []plan.Change // not claimed, and not ours to remove
-	asks    []claim.Key   // not claimed, and reading may tell why
-	noted   map[notedKey]int
-	out     outcome
+	// confirmed is when the readings began that the planned changes rest on.
+	confirmed time.Time
+	moved     bool          // some of them did not stand when their turn came
+	foreign   []plan.Change // not claimed, and not ours to remove
+	asks      []claim.Key   // not claimed, and reading may tell why
+	noted     map[notedKey]int
+	out       outcome
 }
 
 // compare makes the group right, or says what is in the way. Targets are read
@@ -98,13 +102,12 @@ func (c *comparison) plan(ctx context.Context) (plan.Changes, claim.View, error)
 	c.work.Claimed = len(claimed)
 	_, open := unclaimed(claimed, c.current)
 	c.out.partial = c.out.partial || !c.complete
+	c.lim = plan.Limits{Complete: !c.out.partial}
 	if open && !c.out.partial {
-		c.lim, err = c.r.tags.Limits(ctx, c.r.Config.BusARN, boundedRules{c.r.Rules}, c.api, c.g, c.bindings)
-		if err != nil { // additions are not concerned (I6)
+		if err := c.limits(ctx); err != nil { // additions are not concerned (I6)
 			c.noRemovals(err)
 		}
 	}
-	c.lim.Complete = !c.out.partial
 	return c.decide(ctx, v, pods), v, nil
 }
 
@@ -148,31 +151,27 @@ func (c *comparison) wanted(changes plan.Changes) bool {
 	return len(changes.Register)+len(changes.Deregister)+len(changes.Held) > 0
 }
 
+// maxReadings bounds how often a comparison reads for what only its readings
+// brought up: of an emptied group others get their turn.
+const maxReadings = 3
+
 // confirm reads the pods behind every change and leaves those that hold (I1, I3).
 func (c *comparison) confirm(ctx context.Context, changes plan.Changes, v claim.View) (plan.Changes, claim.View) {
-	ask := c.worthAsking(changes)
-	if len(changes.Register)+len(changes.Deregister)+len(ask) == 0 {
-		return changes, v
-	}
-	before := changes
-	toRead := changes
-	toRead.Deregister = slices.Concat(changes.Deregister, ask)
-	unread := c.readPods(ctx, toRead)
-	ids, err := c.readOwners(ctx, toRead)
-	v, pods := c.r.see(c.look)
-	if err == nil && len(toRead.Deregister) > 0 && c.r.Now().Sub(c.read) > reconcile.DecisionMaxAge {
-		var current map[claim.Key]plan.Target
-		if current, err = c.api.Health(ctx, c.g); err == nil {
-			c.current, c.read = current, c.r.Now()
+	before, toRead := changes, changes
+	toRead.Deregister = slices.Concat(changes.Deregister, c.worthAsking(changes))
+	unread, ids := map[named]error{}, map[string]bool{}
+	for range maxReadings {
+		if len(toRead.Register)+len(toRead.Deregister) == 0 {
+			break
 		}
+		if err := c.readBehind(ctx, toRead, unread, ids); err != nil {
+			c.noRemovals(err)
+		}
+		var pods []claim.Seen
+		v, pods = c.r.see(c.look)
+		changes = c.decide(ctx, v, pods)
+		toRead = plan.Changes{Deregister: slices.DeleteFunc(slices.Clone(changes.Deregister), func(ch plan.Change) bool { return ids[ch.ID] })}
 	}
-	if err == nil && len(toRead.Deregister) > 0 {
-		err = c.r.rulesStand(ctx, c.rd)
-	}
-	if err != nil { // who has the addresses, or which rules there are, is not known
-		c.noRemovals(err)
-	}
-	changes = c.decide(ctx, v, pods)
 	changes.Register = slices.DeleteFunc(changes.Register, func(ch plan.Change) bool { return !c.isRead(ch, unread) })
 	changes.Deregister = slices.DeleteFunc(changes.Deregister, func(ch plan.Change) bool {
 		return !ids[ch.ID] || unread[named{ch.Cluster, ch.Pod}] != nil // a pod that was not read witnesses nothing
@@ -182,6 +181,61 @@ func (c *comparison) confirm(ctx context.Context, changes plan.Changes, v claim.
 		c.unreadPod(before, n, err)
 	}
 	return changes, v
+}
+
+// readBehind reads all that the changes depend on, who has the addresses last: of
+// that no reading may be old when the call is made. Its error means that nothing
+// may be removed (I8).
+func (c *comparison) readBehind(ctx context.Context, changes plan.Changes, unread map[named]error, ids map[string]bool) error {
+	if len(changes.Deregister) > 0 && !c.out.partial {
+		if err := c.r.rulesStand(ctx, c.rd); err != nil {
+			return err
+		}
+		if err := c.limits(ctx); err != nil {
+			return err
+		}
+		if c.r.Now().Sub(c.read) > reconcile.DecisionMaxAge {
+			current, err := c.api.Health(ctx, c.g)
+			if err != nil {
+				return err
+			}
+			c.current, c.read = current, c.r.Now()
+		}
+	}
+	c.confirmed, c.moved = c.r.Now(), false
+	maps.Copy(unread, c.readPods(ctx, changes))
+	asked, err := c.readOwners(ctx, changes)
+	maps.Copy(ids, asked)
+	return err
+}
+
+// limits reads what owner and operators say of the group; tags are remembered for
+// as long as a decision is acted on.
+func (c *comparison) limits(ctx context.Context) (err error) {
+	c.lim, err = c.r.tags.Limits(ctx, c.r.Config.BusARN, boundedRules{c.r.Rules}, c.api, c.g, c.bindings)
+	c.lim.Complete = err == nil
+	return err
+}
+
+// inTurn waits for the turn of changes and returns those for which the decision
+// stands then, read again if it is old (I3): a call may wait for our share of the
+// account's rate, or behind a slow one.
+func (c *comparison) inTurn(ctx context.Context, changes []plan.Change, operation string) []plan.Change {
+	if err := c.api.turn(ctx, operation); err != nil || c.r.Now().Sub(c.confirmed) <= reconcile.DecisionMaxAge {
+		return changes // without a turn the call fails, and says why
+	}
+	again := plan.Changes{Register: changes}
+	if operation == deregisterTargets {
+		again = plan.Changes{Deregister: changes}
+	}
+	again, _ = c.confirm(ctx, again, claim.View{})
+	stands := map[claim.Key]bool{}
+	for _, ch := range slices.Concat(again.Register, again.Deregister) {
+		stands[ch.Key] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(changes), func(ch plan.Change) bool { return !stands[ch.Key] })
+	c.moved = c.moved || len(kept) < len(changes)
+	return kept
 }
 
 // maxAsks bounds what is read in one comparison for the sake of held removals:
