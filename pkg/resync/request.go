@@ -76,7 +76,7 @@ func (r *Resync) receive(ctx context.Context, until time.Time) []wish {
 		if left <= 0 || left > r.Config.Interval || ctx.Err() != nil { // more is left only by a clock that was turned back
 			return nil
 		}
-		if r.Inbox == nil || left < time.Second { // SQS counts whole seconds; less would be no wait
+		if r.Inbox == nil || left < leastPoll/2 { // SQS counts whole seconds; less would be no wait
 			_ = r.Sleep(ctx, left) // ctx is looked at above
 			continue
 		}
@@ -97,6 +97,8 @@ func (r *Resync) receive(ctx context.Context, until time.Time) []wish {
 const (
 	// maxPoll is SQS's longest wait for a message.
 	maxPoll = 20 * time.Second
+	// leastPoll is SQS's shortest one: it asks all of the queue's servers.
+	leastPoll = time.Second
 	// inboxPause keeps an unreadable queue from being asked without end.
 	inboxPause = 2 * time.Second
 )

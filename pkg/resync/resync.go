@@ -139,8 +139,8 @@ func (r *Resync) Run(ctx context.Context, run string) {
 		began := r.Now()
 		r.round(ctx, &round{run: run, number: number, began: began})
 		number++
-		for next := began.Add(r.Config.Interval); ctx.Err() == nil && within(r.Now(), began, next); {
-			for _, w := range r.receive(ctx, next) {
+		for next, asked := began.Add(r.Config.Interval), false; ctx.Err() == nil && (!asked || within(r.Now(), began, next)); asked = true {
+			for _, w := range r.receive(ctx, r.until(next, asked)) {
 				if !w.asked() {
 					r.hurry(w)
 					continue
@@ -151,6 +151,16 @@ func (r *Resync) Run(ctx context.Context, run string) {
 		}
 	}
 	r.Log.InfoContext(context.WithoutCancel(ctx), "run ends", "run_id", run)
+}
+
+// until is how long requests are waited for before the next round is due. They are
+// asked for once between any two rounds, however late it is by then: whoever asks
+// is not to wait for rounds that take longer than an interval.
+func (r *Resync) until(next time.Time, asked bool) time.Time {
+	if least := r.Now().Add(leastPoll); !asked && r.Inbox != nil && next.Before(least) {
+		return least
+	}
+	return next
 }
 
 // within reports whether a moment is in a span. A clock that was turned back ends
