@@ -56,7 +56,7 @@ func (w *Work) changed(op operation, cs []plan.Change, failed []failure) targete
 	}
 	of := slices.Clone(cs)
 	for _, f := range failed {
-		ev.Failed = append(ev.Failed, targetevent.Failure{Key: targetevent.Key{ID: f.ID, Port: f.Port}, Operation: op.verb, Error: f.err.Error()})
+		ev.Failed = append(ev.Failed, targetevent.Failure{Key: targetevent.Key{ID: f.ID, Port: f.Port}, Operation: op.verb, Error: Brief(f.err.Error())})
 		of = append(of, f.Change)
 	}
 	ev.Cause, ev.Rule = w.causeOf(of)

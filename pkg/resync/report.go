@@ -81,7 +81,7 @@ func (r *Resync) tellRuleChanges(rd *round) {
 			continue
 		}
 		r.Log.Info("binding changed", "rule", ch.rule, "changes", fmt.Sprint(ch.kinds), "groups", len(ch.groups))
-		rd.outbox = r.hands.Entry(rd.outbox, targetevent.DetailTypeBindingChanged, "", ev)
+		rd.outbox = r.hands.Entry(rd.outbox, targetevent.DetailTypeBindingChanged, "", fitChange(ev))
 	}
 	r.pending = left
 }
@@ -99,7 +99,7 @@ func (r *Resync) finish(ctx context.Context, rd *round) {
 	r.Meter.Count(telemetry.TargetsHeld, 0) // so that its silence is not taken for "nothing is held"
 	r.Meter.Count(telemetry.GroupsUnread, float64(ev.Unread))
 	unbound := 0
-	for _, f := range ev.Findings {
+	for _, f := range rd.findings {
 		if f.Drift == string(drift.Unbound) {
 			unbound++
 		}
@@ -166,13 +166,12 @@ func (r *Resync) completed(rd *round) targetevent.ResyncCompleted {
 			ev.Failed++
 		}
 	}
-	ev.Findings = append(ev.Findings, rd.findings[:min(len(rd.findings), targetevent.MaxListed)]...)
-	ev.Truncated = len(rd.findings) - len(ev.Findings)
-	ev.Problems = rd.problems[:min(len(rd.problems), maxProblems)]
-	return ev
+	ev.Findings = append(ev.Findings, rd.findings...)
+	ev.Problems = slices.Clone(rd.problems)
+	return fitRound(ev)
 }
 
-// maxProblems bounds what an event lists; the log has them all.
+// maxProblems bounds what an event, or a line of the log, lists.
 const maxProblems = 20
 
 // signature is what makes the event about a round news.
