@@ -49,13 +49,8 @@ func newBudget(share float64, meter *telemetry.Meter, now func() time.Time) *bud
 		rules: rate.NewLimiter(rulesRate, rulesBurst), meter: meter, now: now}
 }
 
-// planned is the part of our share of the rate that the comparisons of an interval
-// may take: a round also lists groups, reads tags and looks again at what it
-// changed, and has to end before the next is due.
-const planned = 0.8
-
-// perSecond is how many groups a second may be planned for.
-func (b *budget) perSecond() float64 { return float64(b.describe.Limit()) * planned }
+// perSecond is how many groups a second may be described.
+func (b *budget) perSecond() float64 { return float64(b.describe.Limit()) }
 
 // wait takes n calls from a bucket and says in the metrics what for (P064).
 func (b *budget) wait(ctx context.Context, l *rate.Limiter, n int, operation, cause string) error {

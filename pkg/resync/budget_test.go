@@ -95,8 +95,7 @@ func wantRate(t *testing.T, what string, at []time.Time, perSecond, burst float6
 	}
 }
 
-// TestPeriod: 200 groups are each looked at about every 100 s, as our share and what
-// of it may be planned for have it, in whole rounds.
+// TestPeriod: 200 groups are each looked at about every 80 s.
 func TestPeriod_P058(t *testing.T) {
 	story(t, func(w *world) {
 		w.crowd(200, true)
@@ -115,8 +114,8 @@ func TestPeriod_P058(t *testing.T) {
 				last = c.at
 				looks++
 			}
-			if looks < 6 || looks > 12 {
-				t.Errorf("group %s was looked at %d times in 13 minutes, want about 8", name, looks)
+			if looks < 7 || looks > 14 {
+				t.Errorf("group %s was looked at %d times in 13 minutes, want about 10", name, looks)
 			}
 		}
 	})

@@ -155,7 +155,8 @@ func (s *scene) absent(k claim.Key, nobody bool) plan.Evidence {
 		ev := attribute(past, rule)
 		p, read := s.reads.of(nameOf(past.Pod))
 		switch there := read && p != nil && p.UID == past.Pod.UID; {
-		case past.Kind == picture.Deselected && !there:
+		case past.Kind == picture.Deselected, // also on the host's network, where its address is everybody's
+			past.Kind == picture.Gone && there && s.view.Rules[past.Pod.ID()] == "": // it left the stream's selector, and lives
 			ev.Witness = plan.Deselected
 		case past.Kind != picture.Gone && past.Kind != picture.Finished, there: // it has another address now, or none
 		case nobody && s.ready[[2]string{past.Pod.Cluster, past.Pod.NodeName}]:

@@ -79,3 +79,18 @@ func TestAnothersTarget_I18_P046(t *testing.T) {
 		w.web().wantHolds("10.0.1.2 10.0.1.3 10.0.1.4 10.0.1.5 10.0.7.7")
 	})
 }
+
+// TestDeselectedOnTheHost_I9: pods on the host's network that lost their own labels
+// are witnessed like others, however many they are.
+func TestDeselectedOnTheHost_I9(t *testing.T) {
+	story(t, func(w *world) {
+		w.local().pod("a ip=10.0.0.1 host", "b ip=10.0.0.2 host", "c ip=10.0.0.3 host")
+		w.web().hold("10.0.0.1 10.0.0.2 10.0.0.3")
+		w.start()
+		w.rounds(1)
+		w.local().pod("a ip=10.0.0.1 host app=other", "b ip=10.0.0.2 host app=other")
+		w.rounds(2)
+		w.web().wantHolds("10.0.0.3")
+		w.wantTold(2, "changed web - witness=pod-deselected")
+	})
+}
