@@ -27,6 +27,12 @@ const (
 // reports whether something was changed, so that another look is due. What can't
 // be mended now is told of by the last look, and so once.
 func (c *comparison) act(ctx context.Context, changes plan.Changes, v claim.View, last bool) bool {
+	for _, ch := range c.back {
+		if t, there := c.current[ch.Key]; there && t.Health != plan.Draining { // it came back: who drains it again undoes that
+			c.r.flaps.made(c.flapKey(ch, true))
+		}
+	}
+	c.back = nil
 	found := drift.Classify(changes, drift.Group{Claims: v.Claims, Current: c.current, Zones: reconcile.Zones(c.bindings)})
 	made := c.mend(ctx, found)
 	if !made || last {
@@ -128,13 +134,17 @@ func (c *comparison) news(changes []plan.Change, register bool) []plan.Change {
 }
 
 func (c *comparison) flapKey(ch plan.Change, register bool) flapKey {
-	return flapKey{group: c.g.ARN, Key: ch.Key, uid: ch.UID, register: register}
+	return flapKey{group: c.g.ARN, Key: ch.Key, cluster: ch.Cluster, uid: ch.UID, register: register}
 }
 
 // done notes what became of changes, and reports whether some were made.
 func (c *comparison) done(changes []plan.Change, d reconcile.Done, did, would string) bool {
 	for _, ch := range d.Made {
-		c.r.flaps.made(c.flapKey(ch, did == ActionRegistered))
+		if finding(ch).Kind == drift.DrainingWanted { // perhaps it drains on, which nobody's doing is (I5)
+			c.back = append(c.back, ch)
+		} else {
+			c.r.flaps.made(c.flapKey(ch, did == ActionRegistered))
+		}
 		c.note(finding(ch), did, "")
 	}
 	for _, ch := range d.WouldDo {

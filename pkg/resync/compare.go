@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/elbridge/elbridge/pkg/claim"
@@ -48,6 +47,8 @@ type comparison struct {
 	foreign   []plan.Change // not claimed, and not ours to remove
 	asks      []claim.Key   // not claimed, and reading may tell why
 	noted     map[notedKey]int
+	back      []plan.Change // registered while they drained, by the pass before
+	troubles  troubles
 	out       outcome
 }
 
@@ -120,9 +121,8 @@ func (c *comparison) noRemovals(err error) {
 
 // trouble notes an error that the round tells of, once however often it is met.
 func (c *comparison) trouble(err error) {
-	if c.out.err == nil || !strings.Contains(c.out.err.Error(), err.Error()) {
-		c.out.err = errors.Join(c.out.err, err)
-	}
+	c.troubles.add(err)
+	c.out.err = c.troubles.err()
 }
 
 // decide says what would be done.

@@ -75,6 +75,7 @@ func (rd *round) problem(format string, args ...any) {
 // round reads the rules, finds the groups, waits for the pictures and compares.
 func (r *Resync) round(ctx context.Context, rd *round) {
 	rd.outcomes = map[string]outcome{}
+	r.flaps.begin(rd.began)
 	var err error
 	if rd.snapshot, err = r.rules.FreshOldest(ctx, oldestRules); err != nil {
 		if r.cut(ctx, rd) {
