@@ -255,11 +255,22 @@ func TestGroupBook(t *testing.T) {
 	get(b, 4)
 	c.pass(time.Minute)
 	api.err = targetgroup.ErrNotFound
-	for calls := range 2 {
-		if _, err := book.Get(t.Context(), api, b); !errors.Is(err, targetgroup.ErrNotFound) || len(api.calls) != 5+calls {
-			t.Errorf("error %v after %q, want it asked each time", err, api.calls)
+	fails := func(want error, calls int) {
+		t.Helper()
+		if _, err := book.Get(t.Context(), api, b); !errors.Is(err, want) || len(api.calls) != calls {
+			t.Errorf("error %v after %q, want %v after %d calls", err, api.calls, want, calls)
 		}
 	}
+	fails(targetgroup.ErrNotFound, 5)
+	fails(targetgroup.ErrNotFound, 5) // a moment later it is still not there
+	c.pass(3 * time.Second)
+	fails(targetgroup.ErrNotFound, 6)
+	c.pass(3 * time.Second)
+	api.err = targetgroup.ErrThrottled // says nothing of the group
+	fails(targetgroup.ErrThrottled, 7)
+	fails(targetgroup.ErrThrottled, 8)
+	api.err = nil
+	get(b, 9)
 }
 
 // TestLimits_I18 takes the strictest of a group's rails.

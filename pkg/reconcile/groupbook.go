@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -9,12 +10,16 @@ import (
 
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/claim"
+	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
 
 const (
 	// groupMaxAge: type, family and port of a group never change; which group a
 	// name or tags mean may.
 	groupMaxAge = time.Minute
+	// notFoundMaxAge: that a group is not there is remembered for a moment, so that a
+	// rule with a wrong one does not spend the account's rate message by message.
+	notFoundMaxAge = 3 * time.Second
 	// maxRemembered bounds each of the memories here; forgetting costs one call.
 	maxRemembered = 4096
 )
@@ -28,6 +33,7 @@ type GroupBook struct {
 
 type groupEntry struct {
 	g    claim.Group
+	err  error // that it is not there
 	read time.Time
 }
 
@@ -41,11 +47,12 @@ func (b *GroupBook) Get(ctx context.Context, api Groups, bind *binding.Binding) 
 	b.mu.Lock()
 	e, known := b.m[id]
 	b.mu.Unlock()
-	if known && b.now().Sub(e.read) < groupMaxAge {
-		return e.g, nil
+	age := b.now().Sub(e.read)
+	if known && (e.err == nil && age < groupMaxAge || e.err != nil && age < notFoundMaxAge) {
+		return e.g, e.err
 	}
 	g, err := api.Describe(ctx, bind.Group)
-	if err != nil {
+	if err != nil && !errors.Is(err, targetgroup.ErrNotFound) {
 		return claim.Group{}, err
 	}
 	b.mu.Lock()
@@ -53,8 +60,8 @@ func (b *GroupBook) Get(ctx context.Context, api Groups, bind *binding.Binding) 
 	if b.m == nil || len(b.m) >= maxRemembered {
 		b.m = map[string]groupEntry{}
 	}
-	b.m[id] = groupEntry{g, b.now()}
-	return g, nil
+	b.m[id] = groupEntry{g, err, b.now()}
+	return g, err
 }
 
 // Forget drops a group after it proved gone.
