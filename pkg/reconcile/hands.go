@@ -27,7 +27,8 @@ type Hands struct {
 	Log      *slog.Logger
 	Now      func() time.Time
 
-	told told
+	told  told
+	holds holds
 }
 
 // Work is one group with what is done about it.
@@ -41,6 +42,9 @@ type Work struct {
 	// Observe: changes of which no cluster is known are only told of, since one of
 	// the group's clusters is only observed (I19).
 	Observe bool
+	// Partial: held removals are not all that the group has, so that no hash of theirs
+	// would be one that resync finds again, and can be approved.
+	Partial bool
 	// Lag is the time since the event behind a change was observed, where it is
 	// known. nil: it never is.
 	Lag func(plan.Change) (time.Duration, bool)

@@ -257,16 +257,70 @@ func TestInvalid_I6(t *testing.T) {
 // more, never less.
 func TestManyHolds_I9(t *testing.T) {
 	d, w := newDesk(), work(&groups{})
+	held := func(n int) {
+		w.Group.ARN = fmt.Sprint("g", n)
+		d.Held(t.Context(), w, plan.Changes{Held: changes("10.0.0.1")}, nil)
+	}
 	for i := range 5000 {
-		d.Held(t.Context(), w, plan.Changes{Held: changes(fmt.Sprintf("10.0.%d.%d", i/250, i%250))}, nil)
+		held(i)
 	}
 	if len(w.Outbox) != 5000 {
 		t.Errorf("told of %d plans, want 5000", len(w.Outbox))
 	}
-	d.Held(t.Context(), w, plan.Changes{Held: changes("10.0.19.249")}, nil)
+	held(4999)
 	d.Held(t.Context(), w, plan.Changes{}, nil)
 	if len(w.Outbox) != 5000 {
 		t.Errorf("told of %d plans, want the last one known and none of nothing", len(w.Outbox))
+	}
+	if held(0); len(w.Outbox) != 5001 {
+		t.Errorf("told of %d plans, want the first again", len(w.Outbox))
+	}
+}
+
+// TestChangingHold: a hold to which a key is added each two minutes is overdue when
+// its oldest key is, is told of as overdue once, and of new plans at most each minute.
+func TestChangingHold_I9(t *testing.T) {
+	d, w := newDesk(), work(&groups{})
+	var texts []string
+	for i := range 60 { // rounds of 20 s
+		if i%6 == 0 {
+			texts = append(texts, fmt.Sprintf("10.0.0.%d", i))
+		}
+		d.Held(t.Context(), w, plan.Changes{Held: changes(texts...)}, nil)
+		d.pass(20 * time.Second)
+	}
+	var at []string
+	for _, ev := range decode[targetevent.RemovalHeld](t, w.Outbox) {
+		at = append(at, fmt.Sprint(ev.At.Sub(d.at.Add(-20*time.Minute)), " ", len(ev.Held), " ", ev.Overdue, " ", ev.At.Sub(ev.Since)))
+	}
+	want := []string{"0s 1 false 0s", "2m0s 2 false 2m0s", "3m0s 2 true 3m0s", "4m0s 3 true 4m0s", "6m0s 4 true 6m0s", "8m0s 5 true 8m0s", "10m0s 6 true 10m0s",
+		"12m0s 7 true 12m0s", "14m0s 8 true 14m0s", "16m0s 9 true 16m0s", "18m0s 10 true 18m0s"}
+	if !slices.Equal(at, want) {
+		t.Errorf("told %q, want %q", at, want)
+	}
+	d.pass(2 * reconcile.WitnessWindow)
+	w.Outbox = nil
+	d.Held(t.Context(), w, plan.Changes{Held: changes("10.0.0.0")}, nil)
+	if evs := decode[targetevent.RemovalHeld](t, w.Outbox); len(evs) != 1 || evs[0].Overdue {
+		t.Errorf("after a break: %+v, want one that is not overdue", evs)
+	}
+	for i := range 6 { // another plan each 20 s, two minutes long
+		d.pass(20 * time.Second)
+		d.Held(t.Context(), w, plan.Changes{Held: changes("10.0.0.0", fmt.Sprintf("10.0.1.%d", i))}, nil)
+	}
+	if evs := decode[targetevent.RemovalHeld](t, w.Outbox); len(evs) != 3 {
+		t.Errorf("told of %d plans in two minutes, want 3", len(evs))
+	}
+}
+
+// TestPartialHold: a plan that is not the whole group's has no hash to approve.
+func TestPartialHold_I9(t *testing.T) {
+	d, w := newDesk(), work(&groups{})
+	w.Partial = true
+	d.Held(t.Context(), w, plan.Changes{Held: changes("10.0.0.1")}, nil)
+	d.Held(t.Context(), w, plan.Changes{Held: changes("10.0.0.1")}, nil)
+	if evs := decode[targetevent.RemovalHeld](t, w.Outbox); len(evs) != 1 || evs[0].Hash != "" {
+		t.Errorf("told %+v, want one without a hash", evs)
 	}
 }
 

@@ -91,48 +91,36 @@ func (h *Hands) log(ctx context.Context, w *Work, op operation, c plan.Change, w
 }
 
 // Held tells of held removals: always by the metrics, by an event when the plan
-// is new, and once more when it has been held for a witness window (I9).
+// is new, and once more when a key has been held for a witness window (I9).
 func (h *Hands) Held(ctx context.Context, w *Work, held plan.Changes, current map[claim.Key]plan.Target) {
 	if len(held.Held) == 0 {
 		return
 	}
 	h.Meter.Count(telemetry.TargetsHeld, float64(len(held.Held)))
 	now, hash := h.Now(), held.Hash(w.Group.ARN)
-	e, tell := h.told.meet(hash, now)
-	waiting := waitingForPeople(held.Held)
-	overdue := waiting > 0 && now.Sub(e.since) >= WitnessWindow
-	if overdue {
-		h.Meter.Count(telemetry.TargetsHeldOverdue, float64(waiting))
-		tell = h.told.becomesOverdue(hash)
+	of := h.holds.meet(w.Group.ARN, held.Held, hash, now)
+	if of.overdue > 0 {
+		h.Meter.Count(telemetry.TargetsHeldOverdue, float64(of.overdue))
 	}
-	if !tell {
+	if !of.tell {
 		return
+	}
+	if w.Partial {
+		hash = ""
 	}
 	cs := zoned(w.Bindings, held.Held)
 	observed := !slices.ContainsFunc(cs, func(c plan.Change) bool { return !h.Observes(w, c) })
 	for _, c := range cs {
 		h.Log.WarnContext(ctx, "removal held", "target_group", w.Group.ARN, "target", c.Key.String(), "cluster", c.Cluster, "pod", c.Pod,
-			"uid", c.UID, "node", c.Node, "rule", c.Rule, "witness", string(c.Witness), "why", string(c.Hold), "plan", hash, "overdue", overdue)
+			"uid", c.UID, "node", c.Node, "rule", c.Rule, "witness", string(c.Witness), "why", string(c.Hold), "plan", hash, "overdue", of.overdue > 0)
 	}
 	for part := range slices.Chunk(cs, targetevent.MaxListed) { // of one plan and hash; whole it might be too large for the bus
 		cause, rule := w.causeOf(part)
 		w.Outbox = h.Entry(w.Outbox, targetevent.DetailTypeRemovalHeld, w.Group.ARN, targetevent.RemovalHeld{
 			Schema: targetevent.Schema, Cause: cause, Rule: rule, TargetGroup: w.Group.ARN, Mode: modeName(observed), WouldDo: observed,
-			Held: EventKeys(part), Hash: hash, Overdue: overdue, Since: e.since.UTC(), Counts: counts(w, current), At: now.UTC(),
+			Held: EventKeys(part), Hash: hash, Overdue: of.overdue > 0, Since: of.since.UTC(), Counts: counts(w, current), At: now.UTC(),
 		})
 	}
-}
-
-// waitingForPeople counts the held removals about which somebody may have to do
-// something: what is frozen, or not ours, is held by somebody's will.
-func waitingForPeople(held []plan.Change) int {
-	n := 0
-	for _, c := range held {
-		if c.Hold != plan.HeldFrozen && c.Hold != plan.HeldForeign {
-			n++
-		}
-	}
-	return n
 }
 
 // Invalid counts a binding that covers nothing, or not this pod, each time, and

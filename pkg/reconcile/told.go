@@ -17,24 +17,7 @@ type told struct {
 	m  map[string]telling
 }
 
-type telling struct {
-	since, last time.Time // first and last met
-	overdue     bool      // told of as overdue
-}
-
-// meet notes that something is there now, and returns since when it is without
-// a break of a witness window, and whether it is new.
-func (t *told) meet(id string, now time.Time) (e telling, isNew bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	e, known := t.m[id]
-	if isNew = !known || now.Sub(e.last) >= WitnessWindow; isNew {
-		e = telling{since: now}
-	}
-	e.last = now
-	t.put(id, e)
-	return e, isNew
-}
+type telling struct{ since, last time.Time } // first and last met
 
 // once reports whether something was not told of within the witness window, and
 // notes that it is told of now.
@@ -46,18 +29,6 @@ func (t *told) once(id string, now time.Time) bool {
 	}
 	t.put(id, telling{since: now, last: now})
 	return true
-}
-
-// becomesOverdue notes that people are told of what has lasted, and reports
-// whether they had not been before.
-func (t *told) becomesOverdue(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	e := t.m[id]
-	first := !e.overdue
-	e.overdue = true
-	t.put(id, e)
-	return first
 }
 
 func (t *told) put(id string, e telling) {
