@@ -97,7 +97,10 @@ func heldEntries(id string, d targetevent.RemovalHeld) []entry {
 	for _, k := range d.Held {
 		e := base.of(verb, k)
 		if k.Reason != "" { // the hold's, not the cause's
-			e.Why = fmt.Sprintf("%s (%s; plan %s)", k.Reason, inWords(d.Cause, targetevent.Key{EventID: k.EventID}), d.Hash)
+			e.Why = fmt.Sprintf("%s (%s)", k.Reason, inWords(d.Cause, targetevent.Key{EventID: k.EventID}))
+			if d.Hash != "" {
+				e.Why = strings.TrimSuffix(e.Why, ")") + "; plan " + d.Hash + ")"
+			}
 		}
 		out = append(out, e)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/elbridge/elbridge/pkg/claim"
 	"github.com/elbridge/elbridge/pkg/cluster"
 	"github.com/elbridge/elbridge/pkg/plan"
 	"github.com/elbridge/elbridge/pkg/podevent"
@@ -662,12 +663,49 @@ func TestHeld_I9(t *testing.T) {
 	w.process(m)
 	w.process(m)
 	held := w.eventsOf("Removal Held")
-	if len(held) != 1 || held[0]["hash"] == "" || len(held[0]["held"].([]any)) != 1 {
-		t.Fatalf("Removal Held events: %v, want one with a hash and one key", held)
+	if len(held) != 1 || held[0]["hash"] != nil || len(held[0]["held"].([]any)) != 1 {
+		t.Fatalf("Removal Held events: %v, want one with one key, and no hash: the rest of the group was not looked at", held)
 	}
 	w.nodes["node-a"] = true // the witness appears
 	if failed := w.process(m); len(failed) != 0 || w.holds(webARN) != "10.0.0.2" {
 		t.Errorf("after the witness: failed %v, group holds %q", failed, w.holds(webARN))
+	}
+}
+
+// TestHeldWhole_I9: where all of the group was looked at, the plan has the name by
+// which it can be approved.
+func TestHeldWhole_I9(t *testing.T) {
+	w := newWorld(t)
+	w.nodes["node-a"] = false
+	w.targets("10.0.0.1=healthy 10.0.0.2=healthy 10.0.0.3=healthy")
+	w.set("b ip=10.0.0.2 terminating")
+	w.set("c ip=10.0.0.3 terminating")
+	w.process(w.hint(*w.set("a ip=10.0.0.1 terminating"), podevent.Terminating, "web"))
+	held := w.eventsOf("Removal Held")
+	var whole plan.Changes
+	for _, id := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
+		whole.Held = append(whole.Held, plan.Change{Key: claim.Key{ID: id, Port: 8080}})
+	}
+	if len(held) != 1 || held[0]["hash"] != whole.Hash(webARN) {
+		t.Errorf("Removal Held events: %v, want one of the plan %s", held, whole.Hash(webARN))
+	}
+}
+
+// TestRuleInDoubt_I8: while a rule that speaks of the group can't be understood,
+// nothing goes: the pods that it claims can't be told from others.
+func TestRuleInDoubt_I8(t *testing.T) {
+	w := newWorld(t)
+	w.targets("10.0.0.1=healthy 10.0.0.2=healthy")
+	w.set("b ip=10.0.0.2")
+	w.bind("other", `{"app":["other"]}`, `{"targetGroup":"`+webARN+`","prot":8080}`)
+	m := w.hint(*w.set("a ip=10.0.0.1 terminating"), podevent.Terminating, "web")
+	if failed := w.process(m); len(failed) != 1 || w.holds(webARN) != "10.0.0.1 10.0.0.2" {
+		t.Errorf("failed %v, group holds %q, want the hint to come again", failed, w.holds(webARN))
+	}
+	w.bind("other", `{"app":["other"]}`, `{"targetGroup":"`+webARN+`","port":8080}`)
+	w.pass(2 * time.Minute)
+	if failed := w.process(m); len(failed) != 0 || w.holds(webARN) != "10.0.0.2" {
+		t.Errorf("after it is mended: failed %v, group holds %q", failed, w.holds(webARN))
 	}
 }
 

@@ -40,7 +40,8 @@ func (r *Registrar) removals(ctx context.Context, w *groupWork, hs []*hint, pods
 		r.cannotRemove(hs, w.Group, cands, err)
 		return 0
 	}
-	lim.Complete = whole
+	_, doubt := all.Faulty(w.Group.ARN) // the pods that such a rule claims can't be told from others
+	lim.Complete = whole && !doubt
 	at := r.Now()
 	owners, err := r.owners(ctx, w, bs, hs, cands)
 	if err != nil {
@@ -68,6 +69,7 @@ func (r *Registrar) judged(ctx context.Context, w *groupWork, bs []binding.Bindi
 		return plan.Changes{}, err
 	}
 	changes := plan.Diff(nil, evidence, current, lim)
+	w.Partial = true
 	if !slices.ContainsFunc(changes.Deregister, unwitnessed) {
 		return changes, nil
 	}
@@ -78,6 +80,7 @@ func (r *Registrar) judged(ctx context.Context, w *groupWork, bs []binding.Bindi
 		return plan.Changes{}, err
 	}
 	changes = plan.Diff(nil, evidence, current, lim)
+	w.Partial = slices.ContainsFunc(changes.Held, foreign) // which no plan of resync holds
 	changes.Deregister = slices.DeleteFunc(changes.Deregister, func(c plan.Change) bool { return !ids[c.ID] })
 	return changes, nil
 }
@@ -97,6 +100,7 @@ func (r *Registrar) confirmed(ctx context.Context, w *groupWork, bs []binding.Bi
 }
 
 func unwitnessed(c plan.Change) bool { return c.Witness == plan.Unwitnessed }
+func foreign(c plan.Change) bool     { return c.Hold == plan.HeldForeign }
 
 // everything is the evidence for all of the group's unclaimed keys. What goes
 // without a witness is limited for the group, not for the hints that happen to

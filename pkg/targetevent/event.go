@@ -103,11 +103,14 @@ type RemovalHeld struct {
 	Mode        string `json:"mode"`
 	WouldDo     bool   `json:"wouldDo"`
 	Held        []Key  `json:"held"`
-	Hash        string `json:"hash"`
+	// Hash names the plan. It is missing where only a part of the group was looked at,
+	// as the registrar does for a hint: resync's event of the next round names the
+	// whole plan, which alone can be approved.
+	Hash string `json:"hash,omitempty"`
 	// Overdue is true once the hold has outlasted the witness window (I9): it is
 	// told once more then, for people.
 	Overdue bool      `json:"overdue,omitempty"`
-	Since   time.Time `json:"since,omitzero"` // when this very plan was first seen
+	Since   time.Time `json:"since,omitzero"` // when the first of the keys came to be held
 	Counts  Counts    `json:"counts"`
 	At      time.Time `json:"at"`
 }
