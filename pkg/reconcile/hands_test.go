@@ -231,6 +231,41 @@ func TestLargeEvents_I10(t *testing.T) {
 	}
 }
 
+// TestStandingFailure_I10: keys that fail in the same way round after round are told
+// of once a witness window, and counted each time; others are news.
+func TestStandingFailure_I10(t *testing.T) {
+	full := map[claim.Key]error{}
+	d, api := newDesk(), &groups{refuse: full}
+	w := work(api)
+	fail := func(err error, ids ...string) (told int) {
+		w.Outbox = nil
+		for _, id := range ids {
+			full[key(id)] = fmt.Errorf("request %d: %w", d.log.Len(), err)
+		}
+		d.Register(t.Context(), w, changes(ids...))
+		for _, ev := range decode[targetevent.TargetsChanged](t, w.Outbox) {
+			told += len(ev.Failed)
+		}
+		return told
+	}
+	var got []int
+	for range 10 { // rounds of 20 s: 3 min 20 s
+		got = append(got, fail(targetgroup.ErrQuota, "10.0.0.1", "10.0.0.2"))
+		d.pass(20 * time.Second)
+	}
+	got = append(got, fail(targetgroup.ErrDenied, "10.0.0.1", "10.0.0.2"), fail(targetgroup.ErrDenied, "10.0.0.1", "10.0.0.2", "10.0.0.3"), fail(targetgroup.ErrDenied, "10.0.0.2", "10.0.0.1"))
+	if want := []int{2, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 3, 0}; !slices.Equal(got, want) {
+		t.Errorf("told of %v failures, want %v", got, want)
+	}
+	if n := strings.Count(d.log.String(), "a change failed"); n != 9 {
+		t.Errorf("%d lines of the log, want 9", n)
+	}
+	d.Meter.Flush()
+	if !strings.Contains(d.log.String(), `"registrations_total":27`) {
+		t.Errorf("each is to be counted:\n%s", d.log.String())
+	}
+}
+
 // TestInvalid_I6 tells once of what is met again and again.
 func TestInvalid_I6(t *testing.T) {
 	d := newDesk()

@@ -45,8 +45,8 @@ type holding struct {
 }
 
 // meet notes that removals are held now. A key that was not met for a witness
-// window begins anew.
-func (h *holds) meet(group string, held []plan.Change, hash string, now time.Time) holding {
+// window begins anew. asked says that somebody waits for the plan's name.
+func (h *holds) meet(group string, held []plan.Change, hash string, asked bool, now time.Time) holding {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g := h.of(group, now)
@@ -66,7 +66,7 @@ func (h *holds) meet(group string, held []plan.Change, hash string, now time.Tim
 		}
 	}
 	_, told := g.plans[hash]
-	isNew := !told && now.Sub(g.told) >= newPlanEvery
+	isNew := !told && (asked || now.Sub(g.told) >= newPlanEvery)
 	late := out.overdue > 0 && !g.overdue
 	if out.tell = isNew || late; out.tell {
 		g.told = now

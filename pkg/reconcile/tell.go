@@ -28,10 +28,15 @@ type failure struct {
 	err error
 }
 
-// tell tells of changes that were made, or would have been, and of failed ones.
+// tell tells of changes that were made, or would have been, and of failed ones:
+// those of a failure that lasts once a witness window.
 func (h *Hands) tell(ctx context.Context, w *Work, op operation, cs []plan.Change, failed []failure, current map[claim.Key]plan.Target, wouldDo bool) {
 	for _, c := range cs {
 		h.log(ctx, w, op, c, wouldDo)
+	}
+	if len(failed) > 0 {
+		h.Meter.Count(op.total, float64(len(failed)), telemetry.DimResult, "failed")
+		failed = h.news(w, op, failed)
 	}
 	for _, f := range failed {
 		h.Log.WarnContext(ctx, "a change failed", "operation", op.verb, "target_group", w.Group.ARN, "target", f.Key.String(), "err", f.err)
@@ -98,7 +103,7 @@ func (h *Hands) Held(ctx context.Context, w *Work, held plan.Changes, current ma
 	}
 	h.Meter.Count(telemetry.TargetsHeld, float64(len(held.Held)))
 	now, hash := h.Now(), held.Hash(w.Group.ARN)
-	of := h.holds.meet(w.Group.ARN, held.Held, hash, now)
+	of := h.holds.meet(w.Group.ARN, held.Held, hash, w.Cause.Request != "", now)
 	if of.overdue > 0 {
 		h.Meter.Count(telemetry.TargetsHeldOverdue, float64(of.overdue))
 	}
