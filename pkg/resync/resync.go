@@ -25,7 +25,7 @@ const (
 	// endReserve is kept of an invocation's time for ending a round that is under
 	// way: its calls end with their context, and its events leave.
 	endReserve = 10 * time.Second
-	// listWait is how long a round waits for clusters whose pods are being listed:
+	// listWait is how long groups wait for their clusters' pods, while those are listed:
 	// 100,000 pods take less. Groups of those that take longer only gain targets
 	// until the list is whole.
 	listWait = 15 * time.Second

@@ -72,7 +72,7 @@ func (rd *round) problem(format string, args ...any) {
 	}
 }
 
-// round reads the rules, finds the groups, waits for the pictures and compares.
+// round reads the rules, finds the groups and compares.
 func (r *Resync) round(ctx context.Context, rd *round) {
 	rd.outcomes = map[string]outcome{}
 	r.flaps.begin(rd.began)
@@ -92,7 +92,7 @@ func (r *Resync) round(ctx context.Context, rd *round) {
 		r.known, r.knownAt = rd.snapshot, r.Now()
 	}
 	r.resolve(ctx, rd)
-	r.follow(ctx, rd)
+	r.follow(rd)
 	r.compareAll(ctx, rd, r.turn(rd))
 	if r.cut(ctx, rd) {
 		return
@@ -118,9 +118,8 @@ func (r *Resync) cut(ctx context.Context, rd *round) bool {
 	return true
 }
 
-// follow tells the pictures which pods are asked for, and waits a while for those
-// that have to be listed for it.
-func (r *Resync) follow(ctx context.Context, rd *round) {
+// follow tells the pictures which pods are asked for.
+func (r *Resync) follow(rd *round) {
 	for name, p := range r.pictures {
 		var of []binding.Binding
 		for _, b := range rd.snapshot.Bindings {
@@ -130,16 +129,18 @@ func (r *Resync) follow(ctx context.Context, rd *round) {
 		}
 		p.Follow(of)
 	}
-	for until := r.Now().Add(listWait); r.Now().Before(until) && ctx.Err() == nil; {
-		listing := false
-		for _, p := range r.pictures {
-			s := p.State()
-			listing = listing || !s.Complete && s.Err == nil
+}
+
+// listing reports whether a cluster that the group's bindings cover is being listed.
+func (r *Resync) listing(of *group) bool {
+	return slices.ContainsFunc(clustersOf(of.bindings, r.Clusters), func(name string) bool {
+		p := r.pictures[name]
+		if p == nil {
+			return false
 		}
-		if !listing || r.Sleep(ctx, listPoll) != nil {
-			return
-		}
-	}
+		s := p.State()
+		return !s.Complete && s.Err == nil
+	})
 }
 
 // turn returns the groups of this round, and forgets those that no rule names.
@@ -189,8 +190,28 @@ func (r *Resync) settles(ctx context.Context, rd *round, lk *look) bool {
 	return r.Sleep(ctx, most-age) == nil
 }
 
-// compareAll compares groups, several at once. One never keeps another waiting.
+// compareAll compares groups. Those of clusters that are being listed come as soon
+// as they are, or when that takes too long, and keep no other waiting.
 func (r *Resync) compareAll(ctx context.Context, rd *round, turn []string) {
+	for until := r.Now().Add(listWait); len(turn) > 0; {
+		var ready, later []string
+		for _, arn := range turn {
+			if r.Now().Before(until) && r.listing(rd.groups[arn]) {
+				later = append(later, arn)
+			} else {
+				ready = append(ready, arn)
+			}
+		}
+		if len(ready) == 0 && r.Sleep(ctx, listPoll) != nil {
+			return
+		}
+		r.compareThese(ctx, rd, ready)
+		turn = later
+	}
+}
+
+// compareThese compares groups, several at once.
+func (r *Resync) compareThese(ctx context.Context, rd *round, turn []string) {
 	var g errgroup.Group
 	g.SetLimit(parallelGroups)
 	for _, arn := range turn {
