@@ -136,7 +136,7 @@ func (s *sim) mayStay(arn string, k claim.Key, idle []claim.Key) bool {
 		return true
 	case s.flaps("deregister", arn, k):
 		return true
-	case emptied:
+	case emptied && !s.stranger(arn, k): // of those an emptied rule says nothing: held like any others
 		return false
 	}
 	healthy, left, unwitnessed, serving, percent := 0, 0, 0, 0, 100
@@ -165,6 +165,24 @@ func (s *sim) mayStay(arn string, k claim.Key, idle []claim.Key) bool {
 		return false // the load balancer's word (I9)
 	}
 	return healthy == 0 || left < 1 || unwitnessed > max(1, serving*percent/100)
+}
+
+// stranger reports whether a living pod has the key's address that no rule of the
+// group selects.
+func (s *sim) stranger(arn string, k claim.Key) bool {
+	for id, p := range s.pods {
+		if p.PodIP() != k.ID || p.Terminating || p.Finished() || p.HostNetwork {
+			continue
+		}
+		selected := false
+		for _, r := range s.hrules {
+			selected = selected || r.arn == arn && r.selects(clusterOf(id), p)
+		}
+		if !selected {
+			return true
+		}
+	}
+	return false
 }
 
 // flaps reports whether a resync has repaired a key so often that it leaves it.
