@@ -166,7 +166,7 @@ func TestHistories_I1_I2_I3_I4_I8_I9_I10_I18_I19(t *testing.T) {
 }
 
 const (
-	// defaultHistories take CI 40 s of processor time with the race detector.
+	// defaultHistories take CI 80 s of processor time with the race detector.
 	defaultHistories = 1000
 	shortHistories   = 100 // of go test -short
 	// batch is how many are tried from one seed.
