@@ -20,6 +20,10 @@ type RuleFault struct {
 // removed from it (I8).
 func (f RuleFault) Mentions(group string) bool { return f.words[GroupName(group)] }
 
+// ByTags reports whether the rule's targets speak of tags, by which they may name any
+// group.
+func (f RuleFault) ByTags() bool { return f.words["tags"] }
+
 // Faulty returns the first faulty rule that mentions a group.
 func (s Snapshot) Faulty(group string) (RuleFault, bool) {
 	for _, f := range s.Faults {

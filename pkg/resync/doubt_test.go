@@ -44,6 +44,8 @@ func TestRuleInDoubt_I8(t *testing.T) {
 		"the pattern can't be read":                 {empty, constants("web"), true, func(w *world) { w.do(func() { w.rules["web2"].pattern = `{"detail":{}` }) }},
 		"tags that suddenly match two groups":       {empty, tagged, false, func(w *world) { w.do(func() { w.groups["other"].tags["app"] = "web" }) }},
 		"tags of two groups, after a cold start":    {empty, tagged, true, func(w *world) { w.do(func() { w.groups["other"].tags["app"] = "web" }) }},
+		"tags and a typo":                           {empty, tagged, false, func(w *world) { w.constantsOf("web2", tagged[:len(tagged)-1]+`,"minTragets":2}`) }},
+		"tags and a typo, after a cold start":       {empty, tagged, true, func(w *world) { w.constantsOf("web2", tagged[:len(tagged)-1]+`,"minTragets":2}`) }},
 		"tags that no group has any more":           {empty, tagged, false, func(w *world) { w.do(func() { delete(w.groups["web"].tags, "app") }) }},
 		"tags that can't be read":                   {empty, tagged, false, func(w *world) { w.do(func() { w.describeErr = targetgroup.ErrDenied }) }},
 		"another type of group": {empty, tagged, false, func(w *world) {

@@ -21,6 +21,9 @@ func (r *Resync) resolve(ctx context.Context, rd *round) {
 	for _, f := range rd.snapshot.Faults {
 		rd.invalid(r, targetevent.BindingInvalid{Rule: f.Rule.ARN, Problem: f.Err.Error()})
 		rd.doubt(f.Rule.ARN, f.Err, f.Mentions)
+		if f.ByTags() && len(r.named[f.Rule.ARN]) == 0 { // as tags that can't be read
+			rd.doubt(f.Rule.ARN, f.Err, r.mayMean(&binding.Binding{}))
+		}
 	}
 	for i := range rd.snapshot.Bindings {
 		b := &rd.snapshot.Bindings[i]
