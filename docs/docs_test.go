@@ -91,11 +91,11 @@ func TestProofs(t *testing.T) {
 			}
 		}
 	}
-	steps := read(t, "../local/smoke/steps.go")
+	steps := read(t, "../local/smoke/story.go")
 	for id, section := range byInvariant(read(t, "design.md")) {
 		_, smoke, _ := strings.Cut(section, "  Smoke:")
 		for _, m := range smokeStep.FindAllStringSubmatch(smoke, -1) {
-			if !strings.Contains(steps, `{"`+m[1]+`", `) {
+			if !strings.Contains(steps, `{Name: "`+m[1]+`", `) {
 				t.Errorf("design.md, %s: the smoke script has no step %q", id, m[1])
 			}
 		}
