@@ -8,10 +8,12 @@ import (
 	"github.com/elbridge/elbridge/pkg/targetgroup"
 )
 
-// shared has the group web serve ten pods of the rule "web2"; the rule "web",
-// which shares the group, selects others.
+// shared has the group web serve ten pods of the rule "web2", one of them unhealthy,
+// which would be a witness against it (I9); the rule "web", which shares the group,
+// selects others.
 func (w *world) shared(web, web2 string) (all string) {
 	all = w.serve(10)
+	w.web().hold("10.0.1.3=unhealthy")
 	w.bind("web", "app=old", web)
 	w.bind("web2", "app=web", web2)
 	return all
@@ -27,6 +29,7 @@ func (w *world) constantsOf(rule, text string) {
 // rules are; what is missing is added all the same.
 func TestRuleInDoubt_I8(t *testing.T) {
 	empty := constants("web", `"empty":true`)
+	plain := constants("web")
 	tagged := `{"targetGroup":{"tags":{"app":"web"}},"port":8080}`
 	typo := func(w *world) { w.constantsOf("web2", constants("web", `"minTragets":2`)) }
 	tests := map[string]struct {
@@ -35,20 +38,20 @@ func TestRuleInDoubt_I8(t *testing.T) {
 		lose      func(w *world)
 	}{
 		"a typo beside a rule that empties":         {empty, constants("web"), false, typo},
-		"a typo beside another rule":                {constants("web"), constants("web"), false, typo},
-		"a typo, after a cold start":                {empty, constants("web"), true, typo},
-		"an ARN that is cut off, after cold start":  {empty, constants("web"), true, func(w *world) { w.constantsOf("web2", strings.ReplaceAll(constants("web"), "abcdef", "")) }},
-		"a name that is no ARN, after a cold start": {empty, constants("web"), true, func(w *world) { w.constantsOf("web2", `{"targetGroup":"web","port":8080}`) }},
-		"a group that is spelt in another way":      {empty, constants("web"), false, func(w *world) { w.constantsOf("web2", `{"targetGroup":"wbe","port":8080}`) }},
-		"no JSON at all":                            {empty, constants("web"), false, func(w *world) { w.constantsOf("web2", `{`) }},
-		"the pattern can't be read":                 {empty, constants("web"), true, func(w *world) { w.do(func() { w.rules["web2"].pattern = `{"detail":{}` }) }},
-		"tags that suddenly match two groups":       {empty, tagged, false, func(w *world) { w.do(func() { w.groups["other"].tags["app"] = "web" }) }},
-		"tags of two groups, after a cold start":    {empty, tagged, true, func(w *world) { w.do(func() { w.groups["other"].tags["app"] = "web" }) }},
+		"a typo beside another rule":                {plain, constants("web"), false, typo},
+		"a typo, after a cold start":                {plain, constants("web"), true, typo},
+		"an ARN that is cut off, after cold start":  {plain, constants("web"), true, func(w *world) { w.constantsOf("web2", strings.ReplaceAll(constants("web"), "abcdef", "")) }},
+		"a name that is no ARN, after a cold start": {plain, constants("web"), true, func(w *world) { w.constantsOf("web2", `{"targetGroup":"web","port":8080}`) }},
+		"a group that is spelt in another way":      {plain, constants("web"), false, func(w *world) { w.constantsOf("web2", `{"targetGroup":"wbe","port":8080}`) }},
+		"no JSON at all":                            {plain, constants("web"), false, func(w *world) { w.constantsOf("web2", `{`) }},
+		"the pattern can't be read":                 {plain, constants("web"), true, func(w *world) { w.do(func() { w.rules["web2"].pattern = `{"detail":{}` }) }},
+		"tags that suddenly match two groups":       {plain, tagged, false, func(w *world) { w.do(func() { w.groups["other"].tags["app"] = "web" }) }},
+		"tags of two groups, after a cold start":    {plain, tagged, true, func(w *world) { w.do(func() { w.groups["other"].tags["app"] = "web" }) }},
 		"tags and a typo":                           {empty, tagged, false, func(w *world) { w.constantsOf("web2", tagged[:len(tagged)-1]+`,"minTragets":2}`) }},
-		"tags and a typo, after a cold start":       {empty, tagged, true, func(w *world) { w.constantsOf("web2", tagged[:len(tagged)-1]+`,"minTragets":2}`) }},
-		"tags that no group has any more":           {empty, tagged, false, func(w *world) { w.do(func() { delete(w.groups["web"].tags, "app") }) }},
-		"tags that can't be read":                   {empty, tagged, false, func(w *world) { w.do(func() { w.describeErr = targetgroup.ErrDenied }) }},
-		"another type of group": {empty, tagged, false, func(w *world) {
+		"tags and a typo, after a cold start":       {plain, tagged, true, func(w *world) { w.constantsOf("web2", tagged[:len(tagged)-1]+`,"minTragets":2}`) }},
+		"tags that no group has any more":           {plain, tagged, false, func(w *world) { w.do(func() { delete(w.groups["web"].tags, "app") }) }},
+		"tags that can't be read":                   {plain, tagged, false, func(w *world) { w.do(func() { w.describeErr = targetgroup.ErrDenied }) }},
+		"another type of group": {plain, tagged, false, func(w *world) {
 			w.do(func() { w.groups["web"].tags["app"], w.groups["lambda"].tags["app"] = "", "web" })
 		}},
 	}
