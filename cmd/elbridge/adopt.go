@@ -35,7 +35,8 @@ func adoptCommand(s *shared) *cobra.Command {
 	var output, reason string
 	var dryRun, force bool
 	cmd := &cobra.Command{
-		Use: "adopt TARGET-GROUP", Short: "Let a bus's rules own a target group, so that targets are removed from it too", Args: cobra.ExactArgs(1),
+		Use: "adopt TARGET-GROUP", Short: "Let a bus's rules own a target group, so that targets are removed from it too",
+		Args: operands("one TARGET-GROUP, name or ARN", 1),
 		Long: `Adopt sets the tag elbridge:owner of a target group to the ARN of the bus.
 
 Without the tag elbridge registers targets and removes none but its own pods' within podCIDRs.

@@ -101,7 +101,7 @@ func TestCommandLine(t *testing.T) {
 	for args, want := range map[string]string{
 		"--help":             "adopt",
 		"adopt --help":       "Examples:",
-		"adopt":              "accepts 1 arg",
+		"adopt":              "want one TARGET-GROUP, name or ARN; there are 0 operands",
 		"adopt web -o yaml":  "want text or json",
 		"adopt web --nosuch": "unknown flag",
 

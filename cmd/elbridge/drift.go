@@ -8,10 +8,12 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/elbridge/elbridge/pkg/drift"
 	"github.com/elbridge/elbridge/pkg/targetevent"
 )
 
@@ -52,6 +54,9 @@ read: the others are shown; 130 interrupted.`,
   elbridge drift --group ingress -o json | jq '.drift[] | select(.held > 0)'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
+			if err := knownKind(kind); err != nil {
+				return err
+			}
 			log, err := o.open(ctx)
 			if err != nil {
 				return err
@@ -66,6 +71,18 @@ read: the others are shown; 130 interrupted.`,
 	cmd.Flags().StringVar(&kind, "kind", "", "one kind of drift, as missing or extra (default: all)")
 	o.add(cmd)
 	return cmd
+}
+
+// driftKinds are what entries may be asked for by.
+var driftKinds = []drift.Kind{drift.Missing, drift.DrainingWanted, drift.Extra, drift.WrongPort, drift.UnhealthyUnclaimed, drift.Emptied,
+	drift.WrongZone, drift.ZoneOff, drift.NoListener, drift.GroupDeleted, drift.Unbound, drift.Flapping}
+
+// knownKind keeps a mistyped kind from reading as if there were no drift.
+func knownKind(kind string) error {
+	if kind == "" || kind == string(targetevent.Resync) || slices.Contains(driftKinds, drift.Kind(kind)) {
+		return nil
+	}
+	return fmt.Errorf("--kind %s: want one of %s", kind, strings.Trim(fmt.Sprint(driftKinds), "[]"))
 }
 
 // ofRounds are the events that rounds put. What a change of a rule does is no drift.

@@ -22,7 +22,8 @@ func explainCommand(s *shared) *cobra.Command {
 	o := &viewOptions{shared: s}
 	var namespace, target string
 	cmd := &cobra.Command{
-		Use: "explain POD | explain --target GROUP IP:PORT", Short: "Say why a pod, or a target, is in a target group or not", Args: cobra.ExactArgs(1),
+		Use: "explain POD | explain --target GROUP IP:PORT", Short: "Say why a pod, or a target, is in a target group or not",
+		Args: operands("one POD, or with --target GROUP one IP:PORT", 1),
 		Long: `Explain says for a pod what each binding makes of it: whether the pattern matches, or the
 first condition that fails with the value seen; the target that the pod claims, or why it
 claims none; and the state of that target in the load balancer. With --target it goes the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +172,30 @@ func TestDrift(t *testing.T) {
 	}
 	if d, _, _ := o.drift(context.Background(), &events{all: day()}, noon, "extra"); len(d.Drift) != 1 || d.Drift[0].Kind != "extra" {
 		t.Errorf("of one kind: %+v", d.Drift)
+	}
+}
+
+// Each kind of the metrics' page can be asked for, a mistyped one is an error and
+// not a day without drift.
+func TestDrift_Kinds(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| `kind` of drift |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	kinds := 0
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(table, -1) {
+		kinds++
+		if err := knownKind(m[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	if kinds != len(driftKinds) {
+		t.Errorf("the page has %d kinds, the tool %d", kinds, len(driftKinds))
+	}
+	if err := knownKind("mising"); err == nil || !strings.Contains(err.Error(), "want one of missing draining-wanted ") {
+		t.Errorf("a mistyped one: %v", err)
 	}
 }
 

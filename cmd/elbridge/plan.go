@@ -41,7 +41,8 @@ func planCommand(s *shared) *cobra.Command {
 	o := &planOptions{livingOptions: livingOptions{viewOptions: viewOptions{shared: s}}}
 	o.rulesOf = o.busRules
 	cmd := &cobra.Command{
-		Use: "plan OLD NEW [--live]", Short: "Show what a change of rules does to living target groups", Args: cobra.ExactArgs(2),
+		Use: "plan OLD NEW [--live]", Short: "Show what a change of rules does to living target groups",
+		Args: operands("OLD and NEW, each a file, bus or bus:NAME", 2),
 		Long: `Plan compares two sets of rules. Each of OLD and NEW is a file (rules as "aws events list-rules"
 writes them with "Targets" added to each, a CloudFormation template, Terraform's JSON, or
 bindings.yaml; - is stdin), or bus, or bus:NAME for the rules of a bus. Who owns a group is

@@ -30,6 +30,16 @@ func (s *shared) add(cmd *cobra.Command) {
 	f.StringVar(&s.bus, "bus", "elbridge", "the event bus that the rules are on, name or ARN")
 }
 
+// operands wants n of them, and says which.
+func operands(what string, n int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fmt.Errorf("want %s; there are %d operands", what, len(args))
+		}
+		return nil
+	}
+}
+
 // aws is the SDK's configuration, by the flags and else as the AWS CLI finds it.
 func (s *shared) aws(ctx context.Context) (aws.Config, error) {
 	var options []func(*awsconfig.LoadOptions) error

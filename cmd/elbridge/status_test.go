@@ -157,7 +157,12 @@ func TestStatus(t *testing.T) {
 			return setting{p: agreeing(), log: (&told{}).beat(t, "prod", "a", 8, 0).round(t, 5)}
 		}, 2, []string{"1 silent webhook", "webhook of prod: heard 8m0s ago, 0 queued, 0 dropped: silent", "changed last: nothing"}, nil},
 		"no webhook at all": {func(t *testing.T) setting { return setting{p: agreeing(), log: (&told{}).round(t, 5)} }, 2,
-			[]string{"webhook of prod: silent for more than 10 min"}, nil},
+			[]string{"webhook of prod: silent: not heard in the last 10 min"}, nil},
+		"a webhook that just started": {func(t *testing.T) setting {
+			log := (&told{}).round(t, 5)
+			log.add(t, midday.Add(-time.Minute), podevent.DetailTypeWebhookStarted, podevent.WebhookStarted{Schema: 1, Cluster: "prod", At: midday.Add(-time.Minute)})
+			return setting{p: agreeing(), log: log}
+		}, 0, []string{"all is right", "webhook of prod: heard 1m0s ago, 0 queued"}, nil},
 		"one of two webhook pods is gone": {func(t *testing.T) setting {
 			return setting{p: agreeing(), log: speaking(t).beat(t, "prod", "b", 8, 5)}
 		}, 0, []string{"heard 1m0s ago, 0 queued"}, nil},
@@ -166,18 +171,18 @@ func TestStatus(t *testing.T) {
 		}, 2,
 			[]string{"silent resync", "resync: heard 45m0s ago", "silent"}, nil},
 		"no resync at all": {func(t *testing.T) setting { return setting{p: agreeing(), log: (&told{}).beat(t, "prod", "a", 1, 0)} }, 2,
-			[]string{"resync: silent for more than 60 min"}, nil},
+			[]string{"resync: silent: no round in the last 60 min"}, nil},
 		"I19 what was made, not what would be": {func(t *testing.T) setting {
 			return setting{p: agreeing(), log: (&told{}).beat(t, "prod", "a", 1, 0).round(t, 5).change(t, 9, false, "made").change(t, 2, true, "would")}
 		}, 0, []string{"changed last: 9m0s ago"}, nil},
 		"no log": {func(*testing.T) setting { return setting{p: agreeing(), log: &told{err: audit.ErrNoLog}} }, 0,
-			[]string{"nothing is wrong in what was read", "not known: what changed last and what is silent: no audit log"}, []string{"silent for"}},
+			[]string{"nothing is wrong in what was read", "not known: what changed last and what is silent: no audit log"}, []string{": silent"}},
 		"a log of which only the newest fits": {func(t *testing.T) setting {
 			log := speaking(t)
 			log.err = audit.ErrIncomplete
 			return setting{p: agreeing(), log: log}
 		}, 1, []string{"changed last: 3m0s ago", "webhook of prod: heard 1m0s ago", "resync: heard 5m0s ago", "not known: more of the audit log than is read at once"}, nil},
-		"a log that is not read": {func(*testing.T) setting { return setting{p: agreeing(), log: &told{err: audit.ErrDenied}} }, 1, []string{"nothing is wrong in what was read"}, []string{"silent for"}},
+		"a log that is not read": {func(*testing.T) setting { return setting{p: agreeing(), log: &told{err: audit.ErrDenied}} }, 1, []string{"nothing is wrong in what was read"}, []string{": silent"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

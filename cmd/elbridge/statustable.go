@@ -211,7 +211,7 @@ func (r *statusResult) pastLines(line func(string, ...any)) {
 		line("changed last: nothing in the last %.0f h", defaultSince.Hours())
 	}
 	capped(line, r.Webhooks, func(w webhookStatus) string {
-		text := fmt.Sprintf("webhook of %s: silent for more than %.0f min", w.Cluster, heartbeatsBack.Minutes())
+		text := fmt.Sprintf("webhook of %s: silent: not heard in the last %.0f min", w.Cluster, heartbeatsBack.Minutes())
 		if w.Last != nil {
 			text = fmt.Sprintf("webhook of %s: heard %s ago, %d queued, %d dropped", w.Cluster, age(r.At, *w.Last), w.Queue, w.Dropped)
 			if w.Silent {
@@ -228,7 +228,7 @@ func (r *statusResult) pastLines(line func(string, ...any)) {
 		}
 		line("%s", text)
 	} else if s != nil {
-		line("resync: silent for more than %.0f min", lastRound.Minutes())
+		line("resync: silent: no round in the last %.0f min", lastRound.Minutes())
 	}
 }
 

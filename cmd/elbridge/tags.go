@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -128,7 +129,11 @@ func findGroup(ctx context.Context, api groupsAPI, group string) (string, error)
 		in = &elb.DescribeTargetGroupsInput{TargetGroupArns: []string{group}}
 	}
 	out, err := api.DescribeTargetGroups(ctx, in)
-	if err != nil {
+	var none *elbtypes.TargetGroupNotFoundException
+	switch {
+	case errors.As(err, &none):
+		return "", fmt.Errorf("target group %s: not found in this account and region", group)
+	case err != nil:
 		return "", fmt.Errorf("target group %s: %w", group, err)
 	}
 	if len(out.TargetGroups) != 1 {
