@@ -69,7 +69,7 @@ func TestAdopt_I18(t *testing.T) {
 		"dry run":                     {group: "web", dryRun: true, text: " would own "},
 		"another owner is refused":    {group: "web", owner: "other", want: "other", err: "--force"},
 		"another owner is taken over": {group: "web", owner: "other", force: true, want: busARN, text: " owns "},
-		"no such group":               {group: "wbe", err: "target group wbe"},
+		"no such group":               {group: "wbe", err: "target group wbe: not found in this account and region"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
