@@ -72,6 +72,16 @@ type GroupRef struct {
 	Tags map[string]string
 }
 
+// Carried reports whether tags are among those that the reference names groups by.
+func (r GroupRef) Carried(tags map[string]string) bool {
+	for k, v := range r.Tags {
+		if got, ok := tags[k]; !ok || got != v {
+			return false
+		}
+	}
+	return len(r.Tags) > 0
+}
+
 // Port is the port of a target: a number, a container port name, or neither
 // (the group's own).
 type Port struct {

@@ -32,7 +32,7 @@ func NewTagBook(now func() time.Time) *TagBook { return &TagBook{now: now} }
 // the operators' word on group and bus. Whether everything was read to the end
 // (Complete) is the caller's to say.
 func (t *TagBook) Limits(ctx context.Context, busARN string, rules Rules, api Groups, g claim.Group, bs []binding.Binding) (plan.Limits, error) {
-	group, err := t.of(ctx, g.ARN, api.Tags)
+	group, err := t.Group(ctx, api, g.ARN)
 	if err != nil {
 		return plan.Limits{}, err
 	}
@@ -47,6 +47,11 @@ func (t *TagBook) Limits(ctx context.Context, busARN string, rules Rules, api Gr
 		lim.Owned = lim.Owned && !bs[i].KeepForeign
 	}
 	return lim, nil
+}
+
+// Group returns the tags of a group.
+func (t *TagBook) Group(ctx context.Context, api Groups, arn string) (map[string]string, error) {
+	return t.of(ctx, arn, api.Tags)
 }
 
 func (t *TagBook) of(ctx context.Context, arn string, read func(context.Context, string) (map[string]string, error)) (map[string]string, error) {

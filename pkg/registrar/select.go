@@ -31,7 +31,10 @@ func (r *Registrar) bindingsOf(ctx context.Context, w *groupWork, bs []binding.B
 		}
 		g, err := r.describe(ctx, b)
 		switch {
-		case errors.Is(err, targetgroup.ErrNotFound), errors.Is(err, targetgroup.ErrAmbiguous):
+		case errors.Is(err, targetgroup.ErrNotFound):
+		case errors.Is(err, targetgroup.ErrAmbiguous): // it covers nothing, and may have meant this group until a moment ago
+			tags, err := r.tags.Group(ctx, w.API, w.Group.ARN)
+			whole = whole && err == nil && !b.Group.Carried(tags)
 		case err != nil:
 			whole = false
 		case g.ARN == w.Group.ARN:

@@ -86,7 +86,7 @@ func (d *directory) group(ctx context.Context, api Groups, b *binding.Binding) (
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(b.Group.Tags) > 0 {
-		return d.tagged(ctx, api, l, b.Group.Tags)
+		return d.tagged(ctx, api, l, b.Group)
 	}
 	g, known := l.find(b.Group)
 	if !known || d.old(l) {
@@ -111,9 +111,9 @@ func (d *directory) old(l *listing) bool {
 	return l.read.IsZero() || d.now().Sub(l.read) >= listingMaxAge
 }
 
-// tagged returns the one group that carries all of want. Old tags serve additions
+// tagged returns the one group that carries all of its tags. Old tags serve additions
 // for as long as a listing does while they can't be read.
-func (d *directory) tagged(ctx context.Context, api Groups, l *listing, want map[string]string) (found, error) {
+func (d *directory) tagged(ctx context.Context, api Groups, l *listing, ref binding.GroupRef) (found, error) {
 	if l.tags == nil || d.now().Sub(l.tagsRead) >= d.tagsPeriod(len(l.byARN)) {
 		l.readTags(ctx, api, d.now())
 	}
@@ -123,7 +123,7 @@ func (d *directory) tagged(ctx context.Context, api Groups, l *listing, want map
 	}
 	var arns []string
 	for arn := range l.byARN {
-		if tags, read := l.tags[arn]; read && carries(tags, want) {
+		if tags, read := l.tags[arn]; read && ref.Carried(tags) {
 			arns = append(arns, arn)
 		}
 	}
@@ -141,15 +141,6 @@ func (d *directory) tagsPeriod(groups int) time.Duration {
 	}
 	calls := float64(groups/tagsACall + 1)
 	return max(tagsMaxAge, time.Duration(calls/d.perSecond/tagsShare*float64(time.Second)))
-}
-
-func carries(have, want map[string]string) bool {
-	for k, v := range want {
-		if got, ok := have[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
 }
 
 // ambiguous is that tags are those of no group, or of several.

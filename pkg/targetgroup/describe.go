@@ -38,7 +38,7 @@ func (c *Client) Describe(ctx context.Context, ref binding.GroupRef) (claim.Grou
 	case ref.Name != "":
 		in.Names = []string{ref.Name}
 	default:
-		arn, err := c.byTags(ctx, ref.Tags)
+		arn, err := c.byTags(ctx, ref)
 		if err != nil {
 			return claim.Group{}, err
 		}
@@ -68,8 +68,8 @@ func group(g types.TargetGroup) claim.Group {
 	return out
 }
 
-// byTags returns the one group that carries all of want.
-func (c *Client) byTags(ctx context.Context, want map[string]string) (string, error) {
+// byTags returns the one group that carries all of its tags.
+func (c *Client) byTags(ctx context.Context, ref binding.GroupRef) (string, error) {
 	groups, err := c.List(ctx)
 	if err != nil {
 		return "", err
@@ -84,7 +84,7 @@ func (c *Client) byTags(ctx context.Context, want map[string]string) (string, er
 	}
 	var found []string
 	for _, arn := range arns {
-		if carries(tags[arn], want) {
+		if ref.Carried(tags[arn]) {
 			found = append(found, arn)
 		}
 	}
@@ -92,15 +92,6 @@ func (c *Client) byTags(ctx context.Context, want map[string]string) (string, er
 		return "", fmt.Errorf("%w: %d carry the tags", ErrAmbiguous, len(found))
 	}
 	return found[0], nil
-}
-
-func carries(have, want map[string]string) bool {
-	for k, v := range want {
-		if got, ok := have[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
 }
 
 // Listed is a group as a listing of all of them shows it.

@@ -42,7 +42,7 @@ func (r *hrule) covers(cluster string) bool {
 
 func newSim(t *testing.T, h history) *sim {
 	s := &sim{t: t, met: tally{}, plan: h.plan, todo: h.acts, tape: h.tape, start: time.Now(), freedAt: map[string]time.Time{},
-		hrules: map[string]*hrule{}, gone: map[string]*hrule{}, groups: map[string]*group{webARN: newGroup(webARN), apiARN: newGroup(apiARN)}, busTags: map[string]string{}, frozen: map[string]int{},
+		hrules: map[string]*hrule{}, gone: map[string]*hrule{}, groups: map[string]*group{webARN: newGroup(webARN), apiARN: newGroup(apiARN)}, busTags: map[string]string{}, frozen: map[string]int{}, frozenAt: map[string]time.Time{},
 		nodes: map[string]bool{"node-a": true, "node-b": true}, pods: map[string]*podevent.Pod{}, rv: 100, next: make(chan struct{}), known: -1,
 		clusterNames: []string{"local"}, streams: map[string]*streams{"local": {}, "far": {}},
 		claimed: map[claimant]span{}, lastly: map[claimant]bool{}, lastClaim: map[claimant]span{}}

@@ -93,9 +93,12 @@ func (a *actor) checkRemoval(arn string, ks []claim.Key, entered time.Time) {
 		a.violation("I19: %s: deregister %v in %s while everything is observed", a.name(), ks, short(arn))
 	}
 	for _, of := range []string{arn, busARN} {
-		// The bus's tags are read for all groups that are under way: only what was read
-		// for this group too is sure to have been known to its decision.
-		if since := a.frozen[of]; since > 0 && since < min(a.tagsRead[of], a.tagsRead[arn]) {
+		// The bus's tags are read for all groups that are under way, are remembered for
+		// as long as a decision is acted on, and it is acted on for as long (I3), a call
+		// that is slow to take effect aside: what was frozen for three times that is
+		// known to every decision that reads tags at all.
+		long := time.Since(a.frozenAt[of]) > 3*reconcile.DecisionMaxAge
+		if since := a.frozen[of]; since > 0 && long && since < min(a.tagsRead[of], a.tagsRead[arn]) {
 			a.violation("I9: %s takes %v out of %s, though %s is frozen", a.name(), ks, short(arn), of)
 		}
 	}

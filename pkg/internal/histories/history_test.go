@@ -233,14 +233,15 @@ type sim struct {
 	tape []byte
 	end  bool // the acts are over, and so are the faults
 
-	start   time.Time
-	clock   int // counts what happens
-	groups  map[string]*group
-	hrules  map[string]*hrule
-	gone    map[string]*hrule // deleted rules
-	nodes   map[string]bool   // Ready
-	busTags map[string]string
-	frozen  map[string]int // since when, by ARN
+	start    time.Time
+	clock    int // counts what happens
+	groups   map[string]*group
+	hrules   map[string]*hrule
+	gone     map[string]*hrule // deleted rules
+	nodes    map[string]bool   // Ready
+	busTags  map[string]string
+	frozen   map[string]int // since when, by ARN
+	frozenAt map[string]time.Time
 
 	clusterNames []string
 	pods         map[string]*podevent.Pod // by cluster/name

@@ -98,7 +98,7 @@ func (s *sim) freeze(arn string) {
 	if s.frozen[arn] > 0 {
 		return
 	}
-	s.frozen[arn] = s.tick()
+	s.frozen[arn], s.frozenAt[arn] = s.tick(), time.Now()
 	if arn == busARN {
 		s.busTags[binding.FreezeTag] = "by kim"
 	} else {
