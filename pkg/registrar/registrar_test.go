@@ -355,6 +355,27 @@ func TestChangedRule_I9(t *testing.T) {
 	}
 }
 
+// TestAmbiguousTags_I8: a rule whose tags several groups carry covers nothing, and
+// none of those groups loses what it may have meant.
+func TestAmbiguousTags_I8(t *testing.T) {
+	for _, several := range []bool{false, true} {
+		w := newWorld(t)
+		w.groups[webARN].tags["team"] = "a"
+		if several {
+			w.groups[apiARN].tags["team"] = "a"
+		}
+		w.bind("tagged", `{"app":["web2"]}`, `{"targetGroup":{"tags":{"team":"a"}},"port":8080}`)
+		w.targets("10.0.0.1=healthy 10.0.0.2=healthy")
+		w.set("b ip=10.0.0.2")
+		old := *w.set("a ip=10.0.0.1")
+		m := w.hint(old, podevent.Relabelled, "web")
+		w.set("a ip=10.0.0.1 app=web2")
+		if w.process(m); w.holds(webARN) != "10.0.0.1 10.0.0.2" {
+			t.Errorf("several groups carry the tags: %v; group holds %q, want the pod's target kept\n%s", several, w.holds(webARN), w.log.String())
+		}
+	}
+}
+
 // TestRuleThatSentIt_I3: a message proves that its rule was enabled and selected
 // the pod after the rule was read last.
 func TestRuleThatSentIt_I3(t *testing.T) {

@@ -351,6 +351,18 @@ func (g groupsOf) get(arn string) (*group, error) {
 }
 
 func (g groupsOf) Describe(_ context.Context, ref binding.GroupRef) (claim.Group, error) {
+	var carrying []string
+	for arn, x := range g.w.groups {
+		if ref.Carried(x.tags) {
+			carrying = append(carrying, arn)
+		}
+	}
+	switch {
+	case len(carrying) > 1:
+		return claim.Group{}, targetgroup.ErrAmbiguous
+	case len(carrying) == 1:
+		ref.ARN = carrying[0]
+	}
 	x, err := g.get(ref.ARN)
 	if err != nil {
 		return claim.Group{}, err
