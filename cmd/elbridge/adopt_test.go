@@ -101,7 +101,7 @@ func TestCommandLine(t *testing.T) {
 	for args, want := range map[string]string{
 		"--help":             "adopt",
 		"adopt --help":       "Examples:",
-		"adopt":              "want one TARGET-GROUP, name or ARN; there are 0 operands",
+		"adopt":              "want one TARGET-GROUP, name or ARN; got 0",
 		"adopt web -o yaml":  "want text or json",
 		"adopt web --nosuch": "unknown flag",
 

@@ -34,7 +34,7 @@ func (s *shared) add(cmd *cobra.Command) {
 func operands(what string, n int) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
-			return fmt.Errorf("want %s; there are %d operands", what, len(args))
+			return fmt.Errorf("want %s; got %d", what, len(args))
 		}
 		return nil
 	}
