@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +104,7 @@ type history struct {
 	midlist  []step // happen to pods, or are asked for, while lists are under way
 	shown    map[string]bool
 	wrong    []string
+	turn     sync.Mutex // what is done while a list is under way is done by another goroutine
 }
 
 // oracle matches every pod, one by one, with each binding's own pattern.
@@ -135,6 +137,8 @@ func (h *history) oracle(bs []binding.Binding) string {
 // is shown as long as it is one (I8).
 func (h *history) check(after string) {
 	synctest.Wait()
+	h.turn.Lock()
+	defer h.turn.Unlock()
 	got, want := selected(h.Picture, h.followed), h.oracle(h.followed)
 	shows := map[string]bool{}
 	for s := range strings.FieldsSeq(got) {
@@ -184,6 +188,8 @@ func (h *history) checkPast(after string) {
 func (h *history) run(steps []step) {
 	h.with(func() {
 		h.page = func(int) error {
+			h.turn.Lock()
+			defer h.turn.Unlock()
 			if len(h.midlist) > 0 {
 				h.do(h.midlist[0])
 				h.midlist = h.midlist[1:]
@@ -210,7 +216,9 @@ func (h *history) run(steps []step) {
 			h.stop()
 			h.scene.run()
 		default:
+			h.turn.Lock()
 			h.do(s)
+			h.turn.Unlock()
 		}
 		h.check(s.kind)
 	}
