@@ -76,7 +76,10 @@ func (r *Resync) tellRuleChanges(rd *round) {
 				ev.Effects = append(ev.Effects, o.effect)
 			}
 		}
-		if ch.rounds++; !known && ch.rounds < maxEffectRounds {
+		if rd.wish == nil { // one that somebody asked for compares what he asked for
+			ch.rounds++
+		}
+		if !known && ch.rounds < maxEffectRounds {
 			left = append(left, ch)
 			continue
 		}

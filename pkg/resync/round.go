@@ -92,6 +92,7 @@ func (r *Resync) round(ctx context.Context, rd *round) {
 		r.known, r.knownAt = rd.snapshot, r.Now()
 	}
 	r.resolve(ctx, rd)
+	r.rulesChanged(rd)
 	r.follow(rd)
 	r.compareAll(ctx, rd, r.turn(rd))
 	if r.cut(ctx, rd) {
@@ -164,7 +165,6 @@ func (r *Resync) turn(rd *round) []string {
 			r.slots[arn] = s
 		}
 	}
-	r.rulesChanged(rd)
 	return due(arns, r.slots, r.Now(), r.budget.perSecond(), r.Config.Interval)
 }
 
