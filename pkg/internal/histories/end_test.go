@@ -42,6 +42,11 @@ func (s *sim) checkHeld(arn string, k claim.Key) {
 		s.violation("I3: nobody claims %v in %s, and no hint is left that would remove it", k, s.groupText(arn))
 		return
 	}
+	for id, p := range s.pods { // one that lives there and is selected asks for no traffic now: it may at any moment (P052)
+		if p.PodIP() == k.ID && !p.Terminating && !p.Finished() && s.hrulesSelect(arn, clusterOf(id), p) {
+			return
+		}
+	}
 	for id, p := range s.pods {
 		if p.PodIP() == k.ID && (p.Terminating || p.Finished()) && s.nodes[p.NodeName] && s.hrulesSelect(arn, clusterOf(id), p) {
 			s.violation("I9: nobody claims %v in %s, its pod has ended and it is held: %s", k, s.groupText(arn), podText(p))
