@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/elbridge/elbridge/pkg/audit"
+	"github.com/elbridge/elbridge/pkg/plan"
 	"github.com/elbridge/elbridge/pkg/queue"
 	"github.com/elbridge/elbridge/pkg/targetevent"
 )
@@ -66,9 +67,9 @@ The answer is the event "Resync Completed" in the audit log (docs/history.md). W
 that the run ended before the round did, resync is asked once more, within --timeout.
 
 Exit codes: 0 asked, or answered, all was read, and nothing differs any more; 1 an error; 2
-answered, and something is held, failed or only reported, or rules, a group or a cluster were
-not read, or in a dry run anything differs; 3 no answer in time; 130 interrupted, the request
-stands.`,
+answered, and something is held, failed or only reported, an approval met no plan, or rules, a
+group or a cluster were not read, or in a dry run anything differs; 3 no answer in time; 130
+interrupted, the request stands.`,
 		Example: `  elbridge resync --wait
   elbridge resync --group ingress --dry-run
   elbridge resync --group ingress --approve 5b1d7a0c9e3f --reason "node pool was replaced"`,
@@ -271,7 +272,15 @@ func remains(r *targetevent.ResyncCompleted) bool {
 			return true
 		}
 	}
-	return r.Found > r.Repaired
+	return r.Found > r.Repaired || missed(r)
+}
+
+// missed reports whether an approval met no plan: it is another one by now, or
+// nothing is held any more.
+func missed(r *targetevent.ResyncCompleted) bool {
+	return r.Request != nil && r.Request.Approve != "" && !slices.ContainsFunc(r.Findings, func(f targetevent.Finding) bool {
+		return f.Witness == string(plan.Approved)
+	})
 }
 
 // lastRound says what is known of rounds, where no answer came.
@@ -320,6 +329,9 @@ func (r resyncResult) table(w io.Writer) {
 	}
 	for _, p := range a.Problems {
 		line("%s", p)
+	}
+	if missed(a) {
+		line("the approval met no plan: nothing is held as %s now", a.Request.Approve)
 	}
 	if len(a.Findings) == 0 {
 		return

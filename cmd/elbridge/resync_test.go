@@ -97,6 +97,13 @@ func TestResync(t *testing.T) {
 		"all is repaired": {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) { r.Found, r.Repaired = 2, 2 }), text: "2 repaired"},
 		"dry":             {o: resyncOptions{wait: true, dryRun: true}, answer: round(func(r *targetevent.ResyncCompleted) { r.Found, r.DryRun = 1, true }), code: 2, text: "dry round 7"},
 		"held":            {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) { r.Held, r.Findings = 1, []targetevent.Finding{finding} }), code: 2, text: "extra web 10.64.1.9:80 ingress/a held no second witness"},
+		"I9 approved": {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) {
+			gone := finding
+			gone.Action, gone.Witness = "deregistered", "approved"
+			r.Request.Approve, r.Found, r.Repaired, r.Findings = "5b1d7a0c9e3f", 1, 1, []targetevent.Finding{gone}
+		}), text: "1 repaired"},
+		"I9 approved, and another plan by now": {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) { r.Request.Approve = "5b1d7a0c9e3f" }),
+			code: 2, text: "the approval met no plan: nothing is held as 5b1d7a0c9e3f now"},
 		"a group, no target": {o: resyncOptions{wait: true}, answer: round(func(r *targetevent.ResyncCompleted) {
 			r.Findings = []targetevent.Finding{{TargetGroup: groupARN, Drift: "no-listener", Action: "reported"}}
 		}), code: 2, text: "no-listener web - - reported -"},

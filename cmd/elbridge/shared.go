@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
@@ -42,7 +43,9 @@ func operands(what string, n int) cobra.PositionalArgs {
 
 // aws is the SDK's configuration, by the flags and else as the AWS CLI finds it.
 func (s *shared) aws(ctx context.Context) (aws.Config, error) {
-	var options []func(*awsconfig.LoadOptions) error
+	// What the SDK has to say for itself, such as a connection that it can't use
+	// again, is nothing that who asks can act on; errors come back as values.
+	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(logging.Nop{})}
 	if s.region != "" {
 		options = append(options, awsconfig.WithRegion(s.region))
 	}
