@@ -62,6 +62,8 @@ func world(t *testing.T, rules []string, groups ...string) *explain.World {
 			switch key, health, ok := strings.Cut(s, "="); {
 			case s == "unowned":
 				g.Tags = map[string]string{}
+			case s == "frozen":
+				g.Tags[binding.FreezeTag] = "by kim"
 			case s == "unread":
 				g.Problem = lint.Unread
 			case s == "gone":
@@ -181,6 +183,7 @@ func TestTarget(t *testing.T) {
 		"pod of other labels":    {[]string{"r | " + selector + " | g"}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", []string{"p 10.0.0.1"}, "drift"},
 		"other port":             {[]string{"r | " + selector + " | g"}, "g 10.0.0.1:81=healthy", "10.0.0.1:81", []string{"p 10.0.0.1 app=a"}, "drift"},
 		"unowned I18":            {[]string{"r | " + selector + " | g"}, "g 10.0.0.1:80=healthy unowned", "10.0.0.1:80", nil, "not elbridge's to remove"},
+		"frozen I9":              {[]string{"r | " + selector + " | g"}, "g 10.0.0.1:80=healthy frozen", "10.0.0.1:80", nil, "as long as the group is frozen (elbridge:freeze: by kim)"},
 		"kept I18":               {[]string{"r | " + selector + ` | g "foreignTargets":"keep"`}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", nil, "not elbridge's to remove"},
 		"another cluster":        {[]string{other}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", nil, "not asked: pods of dev"},
 		"any cluster":            {[]string{`r | "namespace":["x"] | g`}, "g 10.0.0.1:80=healthy", "10.0.0.1:80", nil, "not asked: pods of every other cluster"},

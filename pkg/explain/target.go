@@ -146,6 +146,8 @@ func conclude(a *TargetAnswer, g Group, of []*binding.Binding) string {
 		return "no pod claims it, and it is not registered: as it should be" + elsewhere
 	case g.Tags != nil && !owned(g, of):
 		return "no pod claims it" + elsewhere + "; the group is not elbridge's to remove from (no owner tag of the bus, or foreignTargets: keep): it stays unless it can be shown to have been a pod's"
+	case binding.Frozen(g.Tags):
+		return "no pod claims it" + elsewhere + ": drift; it stays as long as the group is frozen (" + binding.FreezeTag + ": " + g.Tags[binding.FreezeTag] + ")"
 	default:
 		return "no pod claims it" + elsewhere + ": drift; it is removed within the group's rails when it is next looked at, or held until there is a second witness"
 	}
