@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/elbridge/elbridge/local/cluster"
@@ -128,8 +129,19 @@ func pod(namespace, name, metadata string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s%s}\nspec: {nodeName: node-a, containers: [{name: c, image: i}]}\n", name, namespace, metadata)
 }
 
+// patch patches, and waits until the API server's watch cache has the change: it
+// tries the next write on the object that it has there, and asks admission about
+// that one, before it finds that it is old.
 func (a *api) patch(ctx context.Context, path, body string) error {
-	return a.admin.Patch(ctx, path, types.MergePatchType, body)
+	if err := a.admin.Patch(ctx, path, types.MergePatchType, body); err != nil {
+		return err
+	}
+	object := strings.TrimSuffix(path, "/status")
+	var now struct{ Metadata metav1.ObjectMeta }
+	if err := a.admin.Get(ctx, object, &now); err != nil {
+		return err
+	}
+	return a.admin.REST().Get().AbsPath(object).Param("resourceVersion", now.Metadata.ResourceVersion).Do(ctx).Error()
 }
 
 // delete deletes with the given DeleteOptions, "" for none.
