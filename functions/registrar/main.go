@@ -4,20 +4,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/elbridge/elbridge/functions/internal/setup"
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/bus"
 	"github.com/elbridge/elbridge/pkg/cluster"
@@ -31,16 +28,8 @@ import (
 // version is set by the build.
 var version = "dev"
 
-const (
-	// Attempts and backoff of the SDK for one call: enough for a lost packet or
-	// a short throttle. What lasts longer is the queue's to repeat.
-	sdkAttempts   = 3
-	sdkMaxBackoff = 300 * time.Millisecond
-	// After a freeze a pooled HTTP/2 connection is often dead; client-go's own
-	// 30 s and 15 s would outlast an invocation.
-	http2ReadIdleSeconds = "5"
-	http2PingSeconds     = "3"
-)
+// sdkMaxBackoff is the longest wait between two attempts of one call. What lasts longer is the queue's to repeat.
+const sdkMaxBackoff = 300 * time.Millisecond
 
 func main() {
 	r, err := wire(context.Background())
@@ -58,14 +47,8 @@ func wire(ctx context.Context) (*registrar.Registrar, error) {
 	if err != nil {
 		return nil, err
 	}
-	// client-go reads these when it builds a transport; what the operator set stays.
-	if err := errors.Join(setDefault("HTTP2_READ_IDLE_TIMEOUT_SECONDS", http2ReadIdleSeconds), setDefault("HTTP2_PING_TIMEOUT_SECONDS", http2PingSeconds)); err != nil {
-		return nil, err
-	}
 	log := telemetry.NewLogger(os.Stdout, cfg.LogLevel)
-	sdk, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(telemetry.SDKLog(log)), awsconfig.WithRetryer(func() aws.Retryer {
-		return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = sdkAttempts, sdkMaxBackoff })
-	}))
+	sdk, err := setup.SDK(ctx, sdkMaxBackoff, log)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +74,4 @@ func wire(ctx context.Context) (*registrar.Registrar, error) {
 		r.Observed[c.Name] = c.Observe
 	}
 	return r, nil
-}
-
-func setDefault(name, value string) error {
-	if _, set := os.LookupEnv(name); set {
-		return nil
-	}
-	return os.Setenv(name, value)
 }

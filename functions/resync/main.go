@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -15,13 +14,11 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/elbridge/elbridge/functions/internal/setup"
 	"github.com/elbridge/elbridge/pkg/binding"
 	"github.com/elbridge/elbridge/pkg/bus"
 	"github.com/elbridge/elbridge/pkg/cluster"
@@ -35,14 +32,8 @@ import (
 var version = "dev"
 
 const (
-	// Attempts and backoff of the SDK for one call: enough for a lost packet or
-	// a short throttle. What lasts longer the next round repeats.
-	sdkAttempts   = 3
+	// sdkMaxBackoff is the longest wait between two attempts of one call. What lasts longer the next round repeats.
 	sdkMaxBackoff = time.Second
-	// After a freeze a pooled HTTP/2 connection is often dead; client-go's own
-	// 30 s and 15 s would outlast a round.
-	http2ReadIdleSeconds = "5"
-	http2PingSeconds     = "3"
 	// memoryShare of the function's memory is where the garbage collector begins
 	// to work harder; the rest is for what it doesn't count, such as stacks and
 	// buffers of the runtime. GOGC stays as it is: with 100,000 selected pods 200 and
@@ -79,14 +70,8 @@ func wire(ctx context.Context) (*resync.Resync, error) {
 	if mb, err := strconv.Atoi(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")); err == nil && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(float64(mb<<20) * memoryShare))
 	}
-	// client-go reads these when it builds a transport; what the operator set stays.
-	if err := errors.Join(setDefault("HTTP2_READ_IDLE_TIMEOUT_SECONDS", http2ReadIdleSeconds), setDefault("HTTP2_PING_TIMEOUT_SECONDS", http2PingSeconds)); err != nil {
-		return nil, err
-	}
 	log := telemetry.NewLogger(os.Stdout, cfg.LogLevel)
-	sdk, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(telemetry.SDKLog(log)), awsconfig.WithRetryer(func() aws.Retryer {
-		return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = sdkAttempts, sdkMaxBackoff })
-	}))
+	sdk, err := setup.SDK(ctx, sdkMaxBackoff, log)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +96,4 @@ func wire(ctx context.Context) (*resync.Resync, error) {
 		r.Observed[c.Name] = c.Observe
 	}
 	return r, nil
-}
-
-func setDefault(name, value string) error {
-	if _, set := os.LookupEnv(name); set {
-		return nil
-	}
-	return os.Setenv(name, value)
 }

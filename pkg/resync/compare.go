@@ -29,7 +29,6 @@ type outcome struct {
 	partial  bool               // removals were not considered
 	again    bool               // something is left to do: soon
 	touched  bool               // something was changed or would have been
-	pods     int
 }
 
 // comparison is a look on its way.
@@ -98,7 +97,6 @@ func (c *comparison) plan(ctx context.Context) (plan.Changes, claim.View, error)
 	}
 	c.read = c.r.Now()
 	v, pods := c.r.see(c.look)
-	c.out.pods = len(pods)
 	claimed := v.Keys()
 	c.work.Claimed = len(claimed)
 	_, open := unclaimed(claimed, c.current)
